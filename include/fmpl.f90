@@ -899,6 +899,74 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_init_id
   end interface
 
+  ! ---- Shared windows --------------------------------------------------------------------------------------
+
+  !> Allocates memory for each rank of a communicator, side by side in the order of the ranks, which all of
+  !! them read and write as their own. All ranks of the communicator call it, and are on one node. When what
+  !! is written is there for others, they settle between them, by messages or a barrier.
+  !! @param size bytes of this rank's part; each may have another. The first part is aligned to 64 bytes, to a
+  !!     page from 4096 bytes in all; each begins where the one before ends.
+  !! @param comm the communicator.
+  !! @param mine set to where this rank's part begins.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM also when a rank is on another node (fmpl_comm_split_node
+  !!     makes a communicator of one); FMPL_ERR_MEMORY; FMPL_ERR_PEER when a rank has died.
+  interface fmpl_shared_alloc
+    subroutine fmpl_shared_alloc(size, comm, mine, ier) bind(C, name="fmpl_shared_alloc_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: comm
+      type(c_ptr), intent(out) :: mine
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_shared_alloc
+    subroutine fmpl_shared_alloc8(size, comm, mine, ier) bind(C, name="fmpl_shared_alloc8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: comm
+      type(c_ptr), intent(out) :: mine
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_shared_alloc8
+  end interface
+
+  !> Where another rank's part of a shared window lies in this process. Waits for nobody.
+  !! @param mine what fmpl_shared_alloc has set.
+  !! @param rank a rank of the communicator.
+  !! @param at set to where its part begins.
+  !! @param size set to its bytes; FMPL_NULL: nobody wants to know.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins at mine, and for a
+  !!     FMPL_NULL pointer; FMPL_ERR_RANK.
+  interface fmpl_shared_query
+    subroutine fmpl_shared_query(mine, rank, at, size, ier) bind(C, name="fmpl_shared_query_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: mine
+      integer(c_int), intent(in) :: rank
+      type(c_ptr), intent(out) :: at
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_shared_query
+    subroutine fmpl_shared_query8(mine, rank, at, size, ier) bind(C, name="fmpl_shared_query8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: mine
+      integer(c_int), intent(in) :: rank
+      type(c_ptr), intent(out) :: at
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_shared_query8
+  end interface
+
+  !> Gives the memory of a shared window back. All ranks of the communicator call it; afterwards none uses the
+  !! memory.
+  !! @param mine what fmpl_shared_alloc has set.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins there; FMPL_ERR_COMM
+  !!     when the communicator has been freed; FMPL_ERR_PEER when a rank has died. In the last two cases the
+  !!     memory stays until the job ends.
+  interface
+    subroutine fmpl_shared_free(mine, ier) bind(C, name="fmpl_shared_free_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: mine
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_shared_free
+  end interface
+
   ! ---- Communicators ---------------------------------------------------------------------------------------
 
   !> Makes communicators of the ranks of the world; all of them call it. Those with equal keys form one
@@ -963,6 +1031,28 @@ type, bind(C) :: fmpl_request
       integer(c_int), intent(out) :: newcomm
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_comm_dup
+  end interface
+
+  !> Makes a communicator of some ranks of a communicator, in the order of the list; they alone call it, all
+  !! with the same list. The others know nothing of it, and may be dead: so those who live go on without the
+  !! dead.
+  !! the ranks are an array of INTEGER.
+  !! @param comm the communicator that has them.
+  !! @param ranks their ranks there, each once.
+  !! @param n how many they are, 1 or more.
+  !! @param newcomm set to the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a FMPL_NULL pointer, or when the list has no rank, one
+  !!     twice, not the caller, or others than another rank's; FMPL_ERR_RANK; FMPL_ERR_COMM; FMPL_ERR_PEER
+  !!     when one of them has died or left; FMPL_ERR_MEMORY, FMPL_ERR_BUSY as fmpl_comm_create.
+  interface
+    subroutine fmpl_comm_group_create(comm, ranks, n, newcomm, ier) bind(C, name="fmpl_comm_group_create_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), dimension(*), intent(inout) :: ranks
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(out) :: newcomm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_group_create
   end interface
 
   !> Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has

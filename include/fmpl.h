@@ -787,6 +787,22 @@ int fmpl_comm_split_node(fmpl_comm comm, int order, fmpl_comm *newcomm);
 int fmpl_comm_dup(fmpl_comm comm, fmpl_comm *newcomm);
 
 /**
+ * Makes a communicator of some ranks of a communicator, in the order of the list; they alone call it, all
+ * with the same list. The others know nothing of it, and may be dead: so those who live go on without the
+ * dead.
+ *
+ * @param[in] comm the communicator that has them.
+ * @param[in] ranks their ranks there, each once.
+ * @param[in] n how many they are, 1 or more.
+ * @param[out] newcomm set to the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a NULL pointer, or when the list has no rank, one twice,
+ *     not the caller, or others than another rank's; FMPL_ERR_RANK; FMPL_ERR_COMM; FMPL_ERR_PEER when one of
+ *     them has died or left; FMPL_ERR_MEMORY, FMPL_ERR_BUSY as fmpl_comm_create.
+ * @see MPI_Comm_create_group.
+ */
+int fmpl_comm_group_create(fmpl_comm comm, const int *ranks, int n, fmpl_comm *newcomm);
+
+/**
  * Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has
  * sent before can still be received by ranks that have not freed theirs; what it has not received is lost. No
  * thread may be in another call on it.
@@ -832,6 +848,49 @@ int fmpl_comm_name(fmpl_comm comm, char *name, size_t size);
  * @see MPI_Group_translate_ranks.
  */
 int fmpl_comm_translate(fmpl_comm from, int rank, fmpl_comm to, int *result);
+
+/* ---- Shared windows ------------------------------------------------------------------------------------ */
+
+/**
+ * Allocates memory for each rank of a communicator, side by side in the order of the ranks, which all of them
+ * read and write as their own. All ranks of the communicator call it, and are on one node. When what is
+ * written is there for others, they settle between them, by messages or a barrier.
+ *
+ * @param[in] size bytes of this rank's part; each may have another. The first part is aligned to 64 bytes, to
+ *     a page from 4096 bytes in all; each begins where the one before ends.
+ * @param[in] comm the communicator.
+ * @param[out] mine set to where this rank's part begins.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM also when a rank is on another node (fmpl_comm_split_node makes a
+ *     communicator of one); FMPL_ERR_MEMORY; FMPL_ERR_PEER when a rank has died; FMPL_ERR_ARGUMENT for a NULL
+ *     pointer.
+ * @see MPI_Win_allocate_shared.
+ */
+int fmpl_shared_alloc(size_t size, fmpl_comm comm, void **mine);
+
+/**
+ * Where another rank's part of a shared window lies in this process. Waits for nobody.
+ *
+ * @param[in] mine what fmpl_shared_alloc has set.
+ * @param[in] rank a rank of the communicator.
+ * @param[out] at set to where its part begins.
+ * @param[out] size set to its bytes; NULL: nobody wants to know.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins at mine, and for a NULL
+ *     pointer; FMPL_ERR_RANK.
+ * @see MPI_Win_shared_query.
+ */
+int fmpl_shared_query(const void *mine, int rank, void **at, size_t *size);
+
+/**
+ * Gives the memory of a shared window back. All ranks of the communicator call it; afterwards none uses the
+ * memory.
+ *
+ * @param[in] mine what fmpl_shared_alloc has set.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins there; FMPL_ERR_COMM when
+ *     the communicator has been freed; FMPL_ERR_PEER when a rank has died. In the last two cases the memory
+ *     stays until the job ends.
+ * @see MPI_Win_free.
+ */
+int fmpl_shared_free(void *mine);
 
 /* ---- Sub-matrices and lists ---------------------------------------------------------------------------- */
 
@@ -2796,10 +2855,14 @@ int pfmpl_comm_create(fmpl_comm *comm, int key);
 int pfmpl_comm_split(fmpl_comm comm, int colour, int order, fmpl_comm *newcomm);
 int pfmpl_comm_split_node(fmpl_comm comm, int order, fmpl_comm *newcomm);
 int pfmpl_comm_dup(fmpl_comm comm, fmpl_comm *newcomm);
+int pfmpl_comm_group_create(fmpl_comm comm, const int *ranks, int n, fmpl_comm *newcomm);
 int pfmpl_comm_free(fmpl_comm *comm);
 int pfmpl_comm_set_name(fmpl_comm comm, const char *name);
 int pfmpl_comm_name(fmpl_comm comm, char *name, size_t size);
 int pfmpl_comm_translate(fmpl_comm from, int rank, fmpl_comm to, int *result);
+int pfmpl_shared_alloc(size_t size, fmpl_comm comm, void **mine);
+int pfmpl_shared_query(const void *mine, int rank, void **at, size_t *size);
+int pfmpl_shared_free(void *mine);
 int pfmpl_send_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
 int pfmpl_recv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
 int pfmpl_isend_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);

@@ -362,10 +362,16 @@
       external fmpl_init_with
       external fmpl_id_create
       external fmpl_init_id
+      external fmpl_shared_alloc
+      external fmpl_shared_alloc8
+      external fmpl_shared_query
+      external fmpl_shared_query8
+      external fmpl_shared_free
       external fmpl_comm_create
       external fmpl_comm_split
       external fmpl_comm_split_node
       external fmpl_comm_dup
+      external fmpl_comm_group_create
       external fmpl_comm_free
       external fmpl_comm_translate
       external fmpl_comm_set_name

@@ -77,6 +77,14 @@ public:
         return detail::given(code, [&] { return there ? std::optional<arrival>(it) : std::nullopt; });
     }
 
+    /** `n` elements for this rank and as many as they like for the others, side by side; their values are not defined: fmpl_shared_alloc. */
+    template <class T> outcome<shared_window<T>> share(std::size_t n) const {
+        void *mine = nullptr;
+        if (n > static_cast<std::size_t>(-1) / sizeof(T)) n = static_cast<std::size_t>(-1) / sizeof(T); // refused by the library
+        const int code = fmpl_shared_alloc(n * sizeof(T), id_, &mine);
+        return detail::given(code, [&] { return shared_window<T>(static_cast<T *>(mine)); });
+    }
+
     /** Hands a loan over, which is empty then: fmpl_send_loan. After an error it is still the caller's. */
     template <class T> outcome<> send_loan(loan<T> &&filled, int to, int index) const {
         return detail::done(filled.handed(fmpl_send_loan(filled.raw(), filled.bytes(), to, index, id_)));
@@ -215,6 +223,8 @@ public:
     outcome<communicator> split_node(int order = 0) const;
     /** fmpl_comm_dup. */
     outcome<communicator> duplicate() const;
+    /** fmpl_comm_group_create: some ranks, in this order; they alone call it. */
+    outcome<communicator> group(span<const int> ranks) const;
     /** Gives it a name for errors and reports: fmpl_comm_set_name. */
     outcome<> set_name(const std::string &name) const { return detail::done(fmpl_comm_set_name(id_, name.c_str())); }
     /** What this rank has named it, or "": fmpl_comm_name. */
@@ -318,6 +328,11 @@ inline outcome<communicator> comm::split_node(int order) const {
 inline outcome<communicator> comm::duplicate() const {
     fmpl_comm made = FMPL_COMM_NULL;
     const int code = fmpl_comm_dup(id_, &made);
+    return detail::given(code, [&] { return communicator(made); });
+}
+inline outcome<communicator> comm::group(span<const int> ranks) const {
+    fmpl_comm made = FMPL_COMM_NULL;
+    const int code = fmpl_comm_group_create(id_, ranks.data(), static_cast<int>(ranks.size()), &made);
     return detail::given(code, [&] { return communicator(made); });
 }
 

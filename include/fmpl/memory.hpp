@@ -85,6 +85,28 @@ template <class T> outcome<buffer<T>> allocate(std::size_t n) {
     return detail::given(code, [&] { return buffer<T>(static_cast<T *>(at), n); });
 }
 
+/** Memory of a node's ranks side by side, made by `comm::share`. All ranks give it back together; its end alone does not. */
+template <class T> class shared_window {
+    static_assert(std::is_trivially_destructible_v<T>, "fmpl: plain elements only");
+
+public:
+    explicit shared_window(T *mine) noexcept : mine_(mine) {}
+    /** Where this rank's part begins. */
+    T *data() const noexcept { return mine_; }
+    /** The part of a rank: fmpl_shared_query. */
+    outcome<span<T>> part(int rank) const {
+        void *at = nullptr;
+        std::size_t bytes = 0;
+        const int code = fmpl_shared_query(mine_, rank, &at, &bytes);
+        return detail::given(code, [&] { return span<T>(static_cast<T *>(at), bytes / sizeof(T)); });
+    }
+    /** All ranks call it: fmpl_shared_free. */
+    outcome<> free() { return detail::done(fmpl_shared_free(std::exchange(mine_, nullptr))); }
+
+private:
+    T *mine_;
+};
+
 FMPL_CPP_END
 } // namespace fmpl
 

@@ -14,6 +14,10 @@
 //! row is one [`Wish`]. Nothing of it is kept. Each rank waits for its children and its parent in the tree only; one that hears of a
 //! member's death leaves, and says so in a word that whoever waits for him looks at ([`Endpoint::gone`]), so everybody hears of it.
 //! There is no agreement any more among ranks one of which is dead.
+//!
+//! [`part`]: the same among some ranks of a communicator, of whom alone nobody may be dead.
+
+pub(super) mod part;
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::named::Named;
@@ -31,6 +35,9 @@ pub(super) enum Call {
     Create = 1,
     Split = 2,
     Dup = 3,
+    Group = 4,
+    /// Only in an error: such a call with other ranks.
+    OtherGroup = 5,
 }
 
 impl Call {
@@ -39,6 +46,8 @@ impl Call {
             1 => "fmpl_comm_create",
             2 => "fmpl_comm_split",
             3 => "fmpl_comm_dup",
+            4 => "fmpl_comm_group_create",
+            5 => "fmpl_comm_group_create with other ranks",
             _ => "another call",
         }
     }
@@ -89,6 +98,8 @@ of_plain! {
         indices: u64,
         /// Up: where the stretch of units begins that `free` is about. Down: the first unit of the new communicators.
         unit: u64,
+        /// Which ranks agree, where these are not all: a number that other ranks in another order hardly have.
+        ranks: u64,
         /// Units that are free at all.
         free: [u64; OFFER_WORDS],
     }
@@ -98,6 +109,31 @@ of_plain! {
 const AGAIN: u64 = u64::MAX;
 
 impl Letter {
+    /// Room for one that is to come.
+    const NONE: Letter = Letter {
+        call: 0,
+        status: 0,
+        about: 0,
+        wishes: 0,
+        epoch: 0,
+        indices: 0,
+        unit: 0,
+        ranks: 0,
+        free: [0; OFFER_WORDS],
+    };
+
+    /// What this rank has to say, before it knows anything of others.
+    fn of(ep: &Endpoint, call: Call, ranks: u64, offer: &Offer) -> Letter {
+        let (epoch, indices) = (ep.contexts.epoch() as u64, ep.region.indices() as u64);
+        let (unit, free) = (offer.first as u64, offer.free);
+        let mut letter =
+            Letter { call: call as u64, status: 0, about: 0, wishes: 0, epoch, indices, unit, ranks, free };
+        if let Err(e) = ep.contexts.check_room() {
+            letter.trouble_of(&e, ep.rank);
+        }
+        letter
+    }
+
     fn is_good(&self) -> bool {
         self.status == 0
     }
@@ -128,12 +164,22 @@ pub(super) fn agree(ep: &'static Endpoint, context: &Context, call: Call, wish: 
         return Err(ep.member_died(context, dead));
     }
     let mine = Wish { first: context.group.rank(), count: 1, colour: wish.0, order: wish.1, step: 0 };
+    settle(ep, context, call, |offer| exchange(ep, context, call, mine, offer))
+}
+
+/// Offers units, stretch by stretch, until `exchange` comes back with some that are free at all ranks that agree.
+fn settle(
+    ep: &Endpoint,
+    context: &Context,
+    call: Call,
+    mut exchange: impl FnMut(&Offer) -> Result<(Letter, Vec<Wish>)>,
+) -> Result<Agreed> {
     // Where another thread of this process agrees with others at the same time, they are likely to look elsewhere.
     let stretches = (UNITS / OFFER_UNITS) as u32;
     let mut stretch = context.place.epoch.wrapping_mul(7) % stretches;
     for _ in 0..stretches {
         let offer = ep.contexts.offer(stretch * OFFER_UNITS as u32);
-        let (letter, wishes) = match exchange(ep, context, call, mine, &offer) {
+        let (letter, wishes) = match exchange(&offer) {
             Ok(all) => all,
             Err(error) => {
                 ep.contexts.settle(&offer, None);
@@ -190,36 +236,32 @@ fn exchange(
     offer: &Offer,
 ) -> Result<(Letter, Vec<Wish>)> {
     let (rank, size) = (context.group.rank(), context.group.size());
-    let mut letter = Letter {
-        call: call as u64,
-        status: 0,
-        about: 0,
-        wishes: 0,
-        epoch: ep.contexts.epoch() as u64,
-        indices: ep.region.indices() as u64,
-        unit: offer.first as u64,
-        free: offer.free,
-    };
-    if let Err(e) = ep.contexts.check_room() {
-        letter.trouble_of(&e, ep.rank);
-    }
+    let mut letter = Letter::of(ep, call, 0, offer);
     let mut wishes = vec![mine];
-    let children = || (0..rank.trailing_zeros().min(31)).map(|k| rank + (1 << k)).take_while(|child| *child < size);
-    for child in children() {
+    for child in children(rank, size) {
         let (theirs, their_wishes) = take(ep, context, child)?;
         join(&mut letter, &mut wishes, &theirs, &their_wishes);
     }
     if rank == 0 {
         decide(&mut letter);
     } else {
-        let parent = rank & (rank - 1);
-        give(ep, context, parent, &letter, &wishes)?;
-        (letter, wishes) = take(ep, context, parent)?;
+        give(ep, context, parent(rank), &letter, &wishes)?;
+        (letter, wishes) = take(ep, context, parent(rank))?;
     }
-    for child in children() {
+    for child in children(rank, size) {
         give(ep, context, child, &letter, &wishes)?;
     }
     Ok((letter, wishes))
+}
+
+/// Who is below a place of the tree.
+fn children(place: u32, size: u32) -> impl Iterator<Item = u32> {
+    (0..place.trailing_zeros().min(31)).map(move |k| place + (1 << k)).take_while(move |child| *child < size)
+}
+
+/// Who is above it; of place 0 nobody is.
+fn parent(place: u32) -> u32 {
+    place & (place - 1)
 }
 
 fn join(letter: &mut Letter, wishes: &mut Vec<Wish>, theirs: &Letter, their_wishes: &[Wish]) {
@@ -228,6 +270,9 @@ fn join(letter: &mut Letter, wishes: &mut Vec<Wish>, theirs: &Letter, their_wish
     }
     if theirs.call != letter.call {
         letter.trouble(Code::Argument as u64, theirs.call << 32);
+    }
+    if theirs.ranks != letter.ranks {
+        letter.trouble(Code::Argument as u64, (Call::OtherGroup as u64) << 32);
     }
     if theirs.unit != letter.unit {
         letter.trouble(AGAIN, 0);
@@ -267,8 +312,7 @@ fn give(ep: &'static Endpoint, context: &Context, to: u32, letter: &Letter, wish
 
 fn take(ep: &'static Endpoint, context: &Context, from: u32) -> Result<(Letter, Vec<Wish>)> {
     let lane = ep.lane_of(context, from as i32)?;
-    let mut letter =
-        Letter { call: 0, status: 0, about: 0, wishes: 0, epoch: 0, indices: 0, unit: 0, free: [0; OFFER_WORDS] };
+    let mut letter = Letter::NONE;
     signal::receive(ep, lane, CREATE_SLOT, bytes_of_mut(std::slice::from_mut(&mut letter)))?;
     let nothing = Wish { first: 0, count: 0, colour: 0, order: 0, step: 0 };
     let mut wishes = vec![nothing; (letter.wishes as usize).min(context.group.size() as usize)];

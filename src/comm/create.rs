@@ -6,12 +6,12 @@
 
 use std::sync::atomic::Ordering;
 
-use super::agree::{Agreed, Call, Wish, agree};
+use super::agree::{Agreed, Call, Wish, agree, part};
 use crate::base::error::{Code, Error, Result};
 use crate::base::named::{self, Named};
 use crate::base::unused::Unused;
 use crate::lane::map::Life;
-use crate::lane::{RECV_PENDING, SEND_PENDING};
+use crate::lane::{Place, RECV_PENDING, SEND_PENDING};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::group::Group;
@@ -41,9 +41,54 @@ pub fn comm_dup(comm: i32) -> Result<i32> {
     make(comm, Call::Dup, 0, 0)?.ok_or_else(|| Error::new(Code::System, "a duplicate without this rank"))
 }
 
+/// `fmpl_comm_group_create`: a communicator of these ranks of `comm`, in this order; they alone call it, with the same list.
+pub fn comm_group_create(comm: i32, ranks: &[i32]) -> Result<i32> {
+    let ep = endpoint()?;
+    let context = ep.context(comm)?;
+    let place = check_part(ep, context, ranks)?;
+    let ranks: Vec<u32> = ranks.iter().map(|rank| *rank as u32).collect();
+    making(ep, context, || {
+        let Agreed { place: at, indices, .. } = part::agree(ep, context, &ranks, place)?;
+        let members = ranks.iter().map(|rank| context.group.world_rank(*rank));
+        let taken = match Group::of(members, ep.rank) {
+            Some(group) => ep.contexts.add(group, at, indices).map(Some),
+            None => Err(Error::new(Code::System, "a communicator without this rank")),
+        };
+        take_part(ep, at, taken)
+    })
+    .map(or_null)
+}
+
+/// The place of this rank in a list of ranks of `context`, in which each is at most once.
+fn check_part(ep: &Endpoint, context: &Context, ranks: &[i32]) -> Result<u32> {
+    let wrong = |what: String| Error::new(Code::Argument, format!("rank {}: fmpl_comm_group_create: {what}", ep.rank));
+    for rank in ranks {
+        ep.check_rank(context, *rank)?;
+    }
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(wrong(format!("rank {} is in the list twice", twice[0])));
+    }
+    let me = context.group.rank() as i32;
+    let place = ranks.iter().position(|rank| *rank == me);
+    Ok(place.ok_or_else(|| {
+        wrong(format!("this rank, {me} of communicator {}, is not in the list", Named(context.handle)))
+    })? as u32)
+}
+
 fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
     let ep = endpoint()?;
     let context = ep.context(comm)?;
+    making(ep, context, || {
+        let agreed = agree(ep, context, call, (colour.max(-1) as i64, order as i64))?;
+        settle(ep, context, agreed, colour)
+    })
+}
+
+/// One thread at a time makes a communicator from this one; before, what freed ones have left behind goes.
+fn making<T>(ep: &'static Endpoint, context: &Context, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    let comm = context.handle;
     if context.making.swap(true, Ordering::Acquire) {
         return Err(Error::new(
             Code::Busy,
@@ -57,10 +102,7 @@ fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
     if ep.left_over.swap(false, Ordering::AcqRel) {
         ep.spool.reclaim();
     }
-    crate::coll::sweep()?;
-    ep.any_source.sweep(ep)?;
-    let made = agree(ep, context, call, (colour.max(-1) as i64, order as i64));
-    let made = made.and_then(|agreed| settle(ep, context, agreed, colour));
+    let made = crate::coll::sweep().and_then(|()| ep.any_source.sweep(ep)).and_then(|()| make());
     context.making.store(false, Ordering::Release);
     made
 }
@@ -77,6 +119,11 @@ fn settle(ep: &'static Endpoint, context: &Context, agreed: Agreed, colour: i32)
     } else if let Some(group) = group_of(context, &wishes, colour as i64, ep.rank) {
         taken = ep.contexts.add(group, place, indices).map(Some);
     }
+    take_part(ep, place, taken)
+}
+
+/// Tells the others at a place whether this rank is one of them.
+fn take_part(ep: &Endpoint, place: Place, taken: Result<Option<&'static Context>>) -> Result<Option<i32>> {
     if !matches!(taken, Ok(Some(_))) {
         // Those who have it are not to wait for this rank.
         ep.say_life(place, Life::Freed)?;

@@ -129,6 +129,27 @@ impl<'job> Comm<'job> {
         Communicator::new(create::comm_dup(self.id)?)
     }
 
+    /// Makes a communicator of some of the ranks, in the order of the list; they alone call it, all with the same list. The others know nothing
+    /// of it, and may be dead: so those who live go on without the dead.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let living: Vec<usize> = (0..world.size()).filter(|rank| *rank != 5).collect();
+    /// if world.rank() != 5 {
+    ///     let survivors = world.group(&living)?;
+    ///     survivors.comm().barrier()?;
+    /// }
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// Errors: [`Code::Argument`] for a list that is empty, has a rank twice, not this one, or others than another rank's;
+    /// [`Code::Peer`] when one of them has died.
+    pub fn group(&self, ranks: &[usize]) -> Result<Communicator<'job>> {
+        let ranks: Vec<i32> = ranks.iter().map(|rank| i32::try_from(*rank).unwrap_or(i32::MAX)).collect();
+        Communicator::new(create::comm_group_create(self.id, &ranks)?)
+    }
+
     /// Makes a communicator of the first ranks, which form a grid: so many along each dimension, and whether it closes there. All ranks call it
     /// with the same; `None`: this one has no place in it. The last dimension's neighbours have neighbouring ranks.
     ///

@@ -40,6 +40,7 @@ pub mod requests;
 mod scope;
 mod session;
 mod shape;
+mod shared_window;
 #[cfg(all(test, not(any(loom, miri))))]
 mod simulated;
 mod stats;
@@ -64,3 +65,4 @@ pub use reductions::{
 pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendRequest};
 pub use session::{Id, Job, Mode, init, init_id, init_with};
 pub use shape::{Strided, StridedMut};
+pub use shared_window::*;

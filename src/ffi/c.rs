@@ -23,6 +23,7 @@ mod requests;
 mod shapes;
 mod tickets;
 mod uneven;
+mod windows;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
@@ -51,6 +52,7 @@ pub use requests::*;
 pub use shapes::*;
 pub use tickets::*;
 pub use uneven::*;
+pub use windows::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
 pub type fmpl_comm = c_int;

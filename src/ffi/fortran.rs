@@ -31,7 +31,7 @@ use std::ffi::CString;
 use super::c;
 use super::outcome::{hand_out, last_error, meaning, number, wrong};
 use crate::comm;
-use entry::{Address, Buffer, Data, Function, In, NewAddress, Out, entries};
+use entry::{Address, Buffer, Codes, Data, Function, In, NewAddress, Out, entries};
 use lists::{Direction, ended};
 
 pub(in crate::ffi) use functions::*;
@@ -205,12 +205,21 @@ entries! {
     /// As [`c::fmpl_init_id`].
     fmpl_init_id_(id: Data, rank: In, size: In, count: In) = { c::fmpl_init_id(id.cast(), rank, size, count) };
 
+    // # Shared windows
+
+    fmpl_shared_alloc_, fmpl_shared_alloc8_(size: Size, comm: In, mine: NewAddress) = fmpl_shared_alloc;
+    fmpl_shared_query_, fmpl_shared_query8_(mine: Address, rank: In, at: NewAddress, size: Length) = fmpl_shared_query;
+    fmpl_shared_free_(mine: Address) = fmpl_shared_free;
+
     // # Communicators
 
     fmpl_comm_create_(comm: Out, key: In) = fmpl_comm_create;
     fmpl_comm_split_(comm: In, colour: In, order: In, newcomm: Out) = fmpl_comm_split;
     fmpl_comm_split_node_(comm: In, order: In, newcomm: Out) = fmpl_comm_split_node;
     fmpl_comm_dup_(comm: In, newcomm: Out) = fmpl_comm_dup;
+    /// As [`c::fmpl_comm_group_create`]; the ranks are an array of INTEGER.
+    fmpl_comm_group_create_(comm: In, ranks: Codes, n: In, newcomm: Out)
+        = { c::fmpl_comm_group_create(comm, ranks, n, newcomm) };
     fmpl_comm_free_(comm: Out) = fmpl_comm_free;
     fmpl_comm_translate_(from: In, rank: In, to: In, result: Out) = fmpl_comm_translate;
 }

@@ -39,13 +39,16 @@ use static_assertions::const_assert;
 /// | 0 to 15 | barriers |
 /// | 16 | finalize |
 /// | 17 | making communicators |
-/// | 18 to 31 | collectives |
+/// | 18 to 28 | collectives |
+/// | 29 | making a communicator of some ranks |
 pub const SYSTEM_INDICES: usize = 32;
 /// The slot of finalize.
 pub const FINALIZE_SLOT: usize = 16;
 /// The slot on which the members of a communicator agree on a new one.
 pub const CREATE_SLOT: usize = 17;
-/// The first slot of the collectives, which have all from here to [`SYSTEM_INDICES`].
+/// The slot on which some ranks of a communicator agree on one of their own.
+pub const PART_SLOT: usize = 29;
+/// The first slot of the collectives, which have all from here to [`PART_SLOT`].
 pub const COLLECTIVE_SLOT: usize = 18;
 /// The slot of reductions in groups that are chosen for each.
 pub const GROUP_SLOT: usize = COLLECTIVE_SLOT + 1;
@@ -55,7 +58,7 @@ pub const CHAIN_SLOT: usize = COLLECTIVE_SLOT + 2;
 pub const TICKET_SLOT: usize = COLLECTIVE_SLOT + 3;
 /// How many such slots there are.
 pub const TICKET_SLOTS: usize = 8;
-const_assert!(TICKET_SLOT + TICKET_SLOTS <= SYSTEM_INDICES);
+const_assert!(TICKET_SLOT + TICKET_SLOTS <= PART_SLOT && PART_SLOT < SYSTEM_INDICES);
 /// Most indices that a rank may ask for.
 pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
 /// Slots of the world's lanes: the system's indices and the user's.

@@ -447,6 +447,27 @@ static void own_memory(void) {
     CHECK(strlen(fmpl_last_error()) > 0);
 }
 
+/* Memory of all ranks, side by side. */
+static void windows(void) {
+    int *mine, *first, *theirs;
+    void *at;
+    size_t bytes;
+    OK(fmpl_shared_alloc((size_t)(rank + 1) * sizeof *mine, FMPL_COMM_WORLD, &at));
+    mine = at;
+    mine[rank] = 1000 + rank;
+    OK(fmpl_barrier(FMPL_COMM_WORLD));
+    OK(fmpl_shared_query(mine, 0, &at, NULL));
+    first = at;
+    OK(fmpl_shared_query(mine, next, &at, &bytes));
+    theirs = at;
+    CHECK(bytes == (size_t)(next + 1) * sizeof *mine && theirs[next] == 1000 + next);
+    CHECK(theirs == first + next * (next + 1) / 2);
+    FAILS(fmpl_shared_query(mine, size, &at, &bytes), FMPL_ERR_RANK);
+    FAILS(fmpl_shared_query(&bytes, 0, &at, &bytes), FMPL_ERR_ARGUMENT);
+    OK(fmpl_shared_free(mine));
+    FAILS(fmpl_shared_free(mine), FMPL_ERR_ARGUMENT);
+}
+
 static void events(void) {
     int fd = -1, done = 0, woken = 0;
     OK(fmpl_event_fd(&fd));
@@ -565,6 +586,18 @@ static void communicators(void) {
     OK(fmpl_comm_size(node, &s));
     CHECK(s == size);
     OK(fmpl_comm_free(&node));
+    /* Those at the ends, backwards; nobody else calls it. */
+    if (rank == 0 || rank == size - 1) {
+        int ends[2];
+        ends[0] = size - 1;
+        ends[1] = 0;
+        OK(fmpl_comm_group_create(FMPL_COMM_WORLD, ends, size > 1 ? 2 : 1, &node));
+        OK(fmpl_comm_rank(node, &r));
+        CHECK(r == (rank == 0 && size > 1));
+        OK(fmpl_barrier(node));
+        OK(fmpl_comm_free(&node));
+        FAILS(fmpl_comm_group_create(FMPL_COMM_WORLD, NULL, 1, &node), FMPL_ERR_ARGUMENT);
+    }
     OK(fmpl_comm_size(parity, &s));
     OK(fmpl_comm_dup(parity, &twin));
     OK(fmpl_comm_translate(FMPL_COMM_WORLD, rank, twin, &there));
@@ -727,7 +760,7 @@ int main(void) {
                  {"non-blocking", non_blocking}, {"probe and cancel", probe_and_cancel}, {"exchange", exchange},
                  {"any index", any_index}, {"nobody", nobody},   {"self", self},     {"blocks", blocks},
                  {"lists", lists},         {"modes", modes},     {"barriers and time", barriers_and_time},
-                 {"own memory", own_memory}, {"any source", any_source}, {"multicast", multicast}, {"loans", loans}, {"events", events}, {"communicators", communicators}, {"threads", threads}};
+                 {"own memory", own_memory}, {"windows", windows}, {"any source", any_source}, {"multicast", multicast}, {"loans", loans}, {"events", events}, {"communicators", communicators}, {"threads", threads}};
     unsigned k;
     int flag = -1;
     life();

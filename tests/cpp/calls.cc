@@ -9,6 +9,7 @@
 #include <new>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #define CHECK(condition)                                                                                          \
     do {                                                                                                          \
@@ -289,6 +290,11 @@ void communicators(const fmpl::job &job, int rank, int size) {
     CHECK(twin && twin->id() != half->id() && static_cast<bool>(none) == (rank == 0));
     fmpl::communicator keyed = job.create(3), node = world.split_node();
     CHECK(keyed->size() == size && node->size() >= 1);
+    if (rank == 0 || rank == size - 1) {
+        const std::vector<int> ends = size > 1 ? std::vector<int>{size - 1, 0} : std::vector<int>{0};
+        const fmpl::communicator outer = world.group(ends);
+        CHECK(outer->translate(outer->rank(), world) == rank && outer->rank() == (rank == 0 && size > 1));
+    }
     int sum = 1;
     twin->allreduce(sum, fmpl::sum{});
     CHECK(sum == half->size());
@@ -305,6 +311,16 @@ void memory(fmpl::comm world, int rank, int size) {
     CHECK(filled.data() == nullptr && filled.size() == 0);
     const auto got = world.recv_loan<double>(last, 0);
     CHECK(got.size() == 1000 && got[999] == last && got.source() == last);
+    const fmpl::communicator node = world.split_node();
+    auto window = node->share<int>(3);
+    window.data()[2] = 100 + rank;
+    node->barrier();
+    for (int k = 0; k < node->size(); k++) {
+        const fmpl::span<int> part = window.part(k);
+        CHECK(part.size() == 3 && part[2] == 100 + node->translate(k, world));
+    }
+    node->barrier();
+    window.free();
     auto back = fmpl::take_loan<int>(1);
     back[0] = rank;
     CHECK(fails([&] { world.send_loan(std::move(back), size, 0); }) == FMPL_ERR_RANK && back[0] == rank);

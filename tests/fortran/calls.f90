@@ -378,9 +378,10 @@ contains
   end subroutine modes
 
   subroutine the_rest()
-    type(c_ptr) :: memory
+    type(c_ptr) :: memory, theirs
     integer, pointer :: shared(:)
-    integer :: i
+    integer :: i, bytes
+    integer(8) :: bytes8
     t = fmpl_wtime()
     call fmpl_progress(ier)
     call ok(ier, 'progress')
@@ -404,6 +405,24 @@ contains
       call fmpl_free(memory, ier)
       call ok(ier, 'free')
     end do
+    ! Memory of all ranks, side by side.
+    do i = 1, 2
+      if (i == 1) call fmpl_shared_alloc(8, FMPL_COMM_WORLD, memory, ier)
+      if (i == 2) call fmpl_shared_alloc(8_8, FMPL_COMM_WORLD, memory, ier)
+      call ok(ier, 'shared_alloc')
+      call c_f_pointer(memory, shared, [2])
+      shared(2) = 1000 + rank
+      call fmpl_barrier(FMPL_COMM_WORLD, ier)
+      if (i == 1) call fmpl_shared_query(memory, next, theirs, bytes, ier)
+      if (i == 2) call fmpl_shared_query(memory, next, theirs, bytes8, ier)
+      call ok(ier, 'shared_query')
+      call c_f_pointer(theirs, shared, [2])
+      call check(shared(2) == 1000 + next .and. merge(int(bytes, 8), bytes8, i == 1) == 8, 'the part of another rank')
+      call fmpl_shared_free(memory, ier)
+      call ok(ier, 'shared_free')
+    end do
+    call fmpl_shared_free(memory, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'freeing it twice')
     call fmpl_alloc(-1, memory, ier)
     call fails(ier, FMPL_ERR_ARGUMENT, 'alloc of a negative size')
     call check(.not. c_associated(memory), 'no memory')
@@ -502,7 +521,7 @@ contains
   end subroutine any_source
 
   subroutine communicators()
-    integer :: parity, reversed, twin, none, r, s, there, word, got
+    integer :: parity, reversed, twin, none, r, s, there, word, got, ends(2)
     character(len=63) :: name
     call fmpl_comm_create(parity, mod(rank, 2), ier)
     call ok(ier, 'comm_create')
@@ -520,6 +539,16 @@ contains
     call check(there == rank, 'a node')
     call fmpl_comm_free(none, ier)
     call check(ier == 0 .and. none == FMPL_COMM_NULL, 'a node, freed')
+    ! Those at the ends, backwards; nobody else calls it.
+    if (rank == 0 .or. rank == nranks - 1) then
+      ends = [nranks - 1, 0]
+      call fmpl_comm_group_create(FMPL_COMM_WORLD, ends, min(2, nranks), none, ier)
+      call ok(ier, 'comm_group_create')
+      call fmpl_comm_rank(none, there, ier)
+      call check(there == merge(1, 0, rank == 0 .and. nranks > 1), 'the ends, backwards')
+      call fmpl_comm_free(none, ier)
+      call ok(ier, 'the ends, freed')
+    end if
     call fmpl_comm_dup(parity, twin, ier)
     call ok(ier, 'comm_dup')
     call fmpl_comm_translate(twin, r, reversed, there, ier)

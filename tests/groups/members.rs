@@ -20,7 +20,7 @@ pub fn many_indices() {
 }
 
 /// The members of a communicator as they must be, in order.
-fn is(new: i32, members: &[i32], me: i32) {
+pub fn is(new: i32, members: &[i32], me: i32) {
     if members.is_empty() {
         assert_eq!(new, NULL);
         return;
@@ -39,7 +39,7 @@ fn is(new: i32, members: &[i32], me: i32) {
 }
 
 /// A round of messages from everybody to everybody of a communicator, of several sizes, and a barrier.
-fn all_to_all(comm: i32, turn: u64) {
+pub fn all_to_all(comm: i32, turn: u64) {
     on(comm);
     let (me, ranks) = (rank(), size());
     for len in [8, 16, 60, 700, 3000, 70_000] {

@@ -11,6 +11,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c.rs"),
     include_str!("../../src/ffi/c/outside.rs"),
     include_str!("../../src/ffi/c/groups.rs"),
+    include_str!("../../src/ffi/c/windows.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
     include_str!("../../src/ffi/c/prepared.rs"),

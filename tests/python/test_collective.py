@@ -191,6 +191,11 @@ def test_communicators(job):
     assert world.split(None) is None
     node = world.split_node()
     assert (node.rank, node.size) == (world.rank, world.size)
+    if world.rank < 2:
+        # In this order, called by these two alone.
+        with world.group([1, 0]) as two:
+            assert (two.rank, two.size) == (1 - world.rank, 2)
+        fails(Code.ARGUMENT, world.group, [0, 0, 1])
     with world.dup() as other:
         # Messages of different communicators never mix.
         right, left = (world.rank + 1) % world.size, (world.rank - 1) % world.size

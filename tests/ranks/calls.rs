@@ -9,6 +9,7 @@ pub const INDEX: i32 = fmpl::Code::Index as i32;
 pub const RANK: i32 = fmpl::Code::Rank as i32;
 pub const COMM: i32 = fmpl::Code::Comm as i32;
 pub const ARGUMENT: i32 = fmpl::Code::Argument as i32;
+pub const MEMORY: i32 = fmpl::Code::Memory as i32;
 pub const TRUNCATE: i32 = fmpl::Code::Truncate as i32;
 pub const SPOOL_FULL: i32 = fmpl::Code::SpoolFull as i32;
 pub const PENDING: i32 = fmpl::Code::Pending as i32;

@@ -10,6 +10,14 @@ on_ranks! {
         let node = world.split_node(-(me as i32))?;
         assert_eq!((node.size(), node.rank()), (world.size(), world.size() - 1 - me));
         node.free()?;
+        if me % 2 == 0 {
+            // The even ranks, backwards: they alone call it.
+            let even: Vec<usize> = (0..world.size()).step_by(2).rev().collect();
+            let some = world.group(&even)?;
+            assert_eq!((some.size(), even[some.rank()]), (even.len(), me));
+            some.comm().barrier()?;
+            assert_eq!(world.group(&[me, me]).unwrap_err().code(), Code::Argument);
+        }
         let row = world.split(Some(me / wide), 0)?.expect("a colour");
         let column = world.split(Some(me % wide), -(me as i32))?.expect("a colour");
         assert_eq!(row.rank(), me % wide);

@@ -312,7 +312,7 @@ impl HeapWindow {
 
     /// The same of what lies at an offset in the owner's heap.
     #[inline(always)]
-    fn at(&self, place: u64, len: u64) -> Option<*mut u8> {
+    pub fn at(&self, place: u64, len: u64) -> Option<*mut u8> {
         within(&self.mapping, place, len)
     }
 

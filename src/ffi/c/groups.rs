@@ -78,6 +78,36 @@ pub unsafe extern "C" fn fmpl_comm_dup(comm: fmpl_comm, newcomm: *mut fmpl_comm)
     unsafe { hand_to(newcomm, "fmpl_comm_dup: newcomm is NULL", || comm::comm_dup(comm)) }
 }
 
+/// Makes a communicator of some ranks of a communicator, in the order of the list; they alone call it, all with the same list. The others
+/// know nothing of it, and may be dead: so those who live go on without the dead.
+///
+/// * comm: the communicator that has them.
+/// * ranks: their ranks there, each once.
+/// * n: how many they are, 1 or more.
+/// * newcomm: set to the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer, or when the list has no rank, one twice, not the caller, or others than another rank's;
+/// `FMPL_ERR_RANK`; `FMPL_ERR_COMM`; `FMPL_ERR_PEER` when one of them has died or left; `FMPL_ERR_MEMORY`, `FMPL_ERR_BUSY` as
+/// `fmpl_comm_create`.
+///
+/// Source: `MPI_Comm_create_group`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_group_create(
+    comm: fmpl_comm,
+    ranks: *const c_int,
+    n: c_int,
+    newcomm: *mut fmpl_comm,
+) -> c_int {
+    if ranks.is_null() {
+        return wrong("fmpl_comm_group_create: ranks is NULL");
+    }
+    // SAFETY: not null, so as many as `n` says; newcomm is null, or the caller's variable.
+    unsafe {
+        let ranks = core::slice::from_raw_parts(ranks, usize::try_from(n).unwrap_or(0));
+        hand_to(newcomm, "fmpl_comm_group_create: newcomm is NULL", || comm::comm_group_create(comm, ranks))
+    }
+}
+
 /// Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has sent before can still be
 /// received by ranks that have not freed theirs; what it has not received is lost. No thread may be in another call on it.
 ///

@@ -394,6 +394,13 @@ impl Comm {
         self.made(py, || comm::comm_dup(id).map(Some))
     }
 
+    /// Makes a communicator of some of the ranks, in the order of the list; they alone call it, all with the same list. The others know
+    /// nothing of it, and may be dead.
+    fn group(&self, py: Python<'_>, ranks: Vec<i32>) -> PyResult<Option<Comm>> {
+        let id = self.0.id;
+        self.made(py, || comm::comm_group_create(id, &ranks).map(Some))
+    }
+
     /// Frees a communicator: this process's part, waiting for nobody. One that is let go is freed, too.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         request::settle(&self.0);
