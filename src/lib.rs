@@ -64,8 +64,8 @@ pub use comm::{
     AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Band, Bor, Buffer, Bxor, Channel, CollectiveRequest, Comm,
     Communicator, Counter, Event, FromAny, Global, Handle, Id, Job, Land, Lent, Loan, LoanMut, LoanRequest, Lor, Lxor,
     MaxLoc, MaxVal, MinLoc, MinVal, Mode, PROC_NULL, Peer, Plain, PreparedRecv, PreparedSend, Prod, Received, Receiver,
-    RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut, Sum, Ticket,
-    Transfer, Word, init, init_id, init_with, initialized, wtime,
+    RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, SharedWindow, Strided, StridedMut, Sum,
+    Ticket, Transfer, Watched, Word, init, init_id, init_with, initialized, wtime,
 };
 pub use lane::{Traffic, WayTaken};
 pub use rma::GlobalAddress;

@@ -14,6 +14,8 @@
 //! | `buffer` | [`Buffer`]: memory that peers reach directly |
 //! | `loan` | [`LoanMut`], [`Loan`]: messages that are handed over |
 //! | `global` | [`Global`]: global memory |
+//! | `shared_window` | [`SharedWindow`]: memory of a node's ranks side by side |
+//! | `watched` | [`Watched`]: a rank of a running job, seen from without |
 //! | `event` | [`Event`]: a descriptor for event loops and async code |
 //! | `plain`, `shape` | what messages consist of: [`Plain`] values, [`Strided`] runs, lists |
 //! | [`claim`] | which thread may use which index; also for bindings to other languages |
@@ -44,6 +46,7 @@ mod shared_window;
 #[cfg(all(test, not(any(loom, miri))))]
 mod simulated;
 mod stats;
+mod watched;
 
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
@@ -66,3 +69,4 @@ pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendReq
 pub use session::{Id, Job, Mode, init, init_id, init_with};
 pub use shape::{Strided, StridedMut};
 pub use shared_window::*;
+pub use watched::Watched;

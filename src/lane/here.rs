@@ -30,11 +30,11 @@ pub struct Lane {
     // The two lines that a short message reads, first.
     /// comm << 32 | peer's rank in the communicator
     pub(super) key: u64,
-    progress: *mut u8,
+    pub(super) progress: *mut u8,
     /// `SPECIAL_*`: anything that takes a send off its short path.
     pub special: AtomicU32,
     /// Indices that both sides have, the system's included.
-    limit: AtomicU32,
+    pub(super) limit: AtomicU32,
     /// The communicator's epoch, as the landings carry it.
     pub epoch: u16,
     /// The first hot line's halves for what this side sends: its own, and the one in which it is answered.
@@ -65,6 +65,8 @@ pub struct Lane {
     place: Place,
     /// The bytes of private memory from `progress` on.
     private: usize,
+    /// The counts of the pair, for those who read them from without.
+    pub(super) counts: *const super::traffic::Counts,
     /// What the slots' counts of bytes sent have run over by.
     pub(super) sent_bytes: AtomicU64,
     /// Announcements put into the queue, and of these known to be taken.

@@ -18,6 +18,7 @@ pub mod progress;
 pub mod record;
 pub mod table;
 pub mod traffic;
+pub mod watched;
 
 pub use address::{COMM_NULL, COMM_WORLD, PROC_NULL, TAG_ANY};
 pub use any::{AnyRequest, AnyState};

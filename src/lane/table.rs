@@ -12,6 +12,7 @@ use std::ptr::null_mut;
 
 use super::Lane;
 use super::far::Far;
+use super::watched::Signpost;
 use crate::base::atomics::{AtomicPtr, Mutex, MutexGuard, Ordering, changes};
 use crate::base::error::{Code, Error, Result};
 use crate::base::unused::Unused;
@@ -26,6 +27,8 @@ pub struct LaneTable {
     mask: u64,
     others: Zeroed<AtomicPtr<Few>>,
     all: Mutex<Vec<&'static Lane>>,
+    /// For those who read the numbers of all lanes from without.
+    signpost: Box<Signpost>,
     /// Tables that have been replaced by larger ones, by communicator; somebody may still look into them.
     replaced: Mutex<Vec<(i32, *mut Few)>>,
     /// In a model: the lanes, which were made before its threads began, and come into the table while they run.
@@ -120,6 +123,11 @@ fn look(slots: &[AtomicPtr<Lane>], mask: u64, key: u64) -> Option<&'static Lane>
 }
 
 impl LaneTable {
+    /// Where others find the numbers of all lanes: stays there as long as this does.
+    pub fn signpost(&self) -> &Signpost {
+        &self.signpost
+    }
+
     /// Room for this many lanes of the world, and for those of all other communicators.
     pub fn new(most: usize) -> Result<LaneTable> {
         let n = (most * 2).next_power_of_two();
@@ -128,6 +136,7 @@ impl LaneTable {
             mask: n as u64 - 1,
             others: Zeroed::new(COMMUNICATORS)?,
             all: Mutex::new(Vec::new()),
+            signpost: Box::default(),
             replaced: Mutex::new(Vec::new()),
             #[cfg(loom)]
             stock: Default::default(),
@@ -183,6 +192,7 @@ impl LaneTable {
         // SAFETY: just leaked.
         let lane = unsafe { &*lane };
         all.push(lane);
+        self.signpost.show(&all);
         Ok(lane)
     }
 
@@ -255,6 +265,7 @@ impl LaneTable {
             drop(unsafe { Box::from_raw(few) });
         }
         let freed: Vec<&'static Lane> = all.extract_if(.., |l| l.comm() == comm).collect();
+        self.signpost.show(&all);
         // Whoever holds one may need the others.
         drop((replaced, all));
         for lane in freed {

@@ -8,7 +8,6 @@ use std::sync::PoisonError;
 use super::map::SYSTEM_INDICES;
 use super::{Lane, Pair};
 use crate::base::atomics::{AtomicU64, Ordering};
-use crate::base::lock::Mutex;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
 
@@ -67,36 +66,62 @@ impl WayTaken {
 
 const WAYS: usize = WayTaken::ALL.len();
 
-/// What is counted for a pair, by any thread that sends.
+/// What is counted for a pair, by any thread that sends. Read by other processes, too (`super::watched`).
 #[derive(Default)]
+#[repr(C)]
 pub struct Counts {
     /// Messages and bytes by way.
     taken: [[AtomicU64; 2]; WAYS],
     /// Messages in the spool that are counted by their way: the others there are short ones in the overflow queue.
     apart: AtomicU64,
-    /// What the slots of freed communicators had.
-    gone: Mutex<Sums>,
+    /// What the slots of freed communicators had: as [`Sums`].
+    gone: [AtomicU64; SUMS],
 }
+
+/// [`Counts`] as numbers.
+pub(super) const COUNTS: usize = size_of::<Counts>() / 8;
+/// [`Sums`] as numbers.
+const SUMS: usize = 6;
 
 /// What the slots of lanes keep, summed up.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    sent: u64,
-    bytes: u64,
-    received: u64,
+pub(super) struct Sums {
+    pub(super) sent: u64,
+    pub(super) bytes: u64,
+    pub(super) received: u64,
     /// Messages that were in the spool.
-    spooled: u64,
+    pub(super) spooled: u64,
     /// Loans, and their bytes.
-    loans: [u64; 2],
+    pub(super) loans: [u64; 2],
 }
 
 impl Sums {
+    fn numbers(&self) -> [u64; SUMS] {
+        [self.sent, self.bytes, self.received, self.spooled, self.loans[0], self.loans[1]]
+    }
+
+    fn of([sent, bytes, received, spooled, loans, lent]: [u64; SUMS]) -> Sums {
+        Sums { sent, bytes, received, spooled, loans: [loans, lent] }
+    }
+
     fn add(&mut self, other: Sums) {
         self.sent += other.sent;
         self.bytes += other.bytes;
         self.received += other.received;
         self.spooled += other.spooled;
         self.loans = [0, 1].map(|k| self.loans[k] + other.loans[k]);
+    }
+}
+
+const _: () = assert!(COUNTS == 2 * WAYS + 1 + SUMS);
+
+impl Counts {
+    /// All of them, in order.
+    fn numbers(&self) -> [u64; COUNTS] {
+        let all = self.taken.iter().flatten().chain([&self.apart]).chain(&self.gone);
+        let mut numbers = [0; COUNTS];
+        numbers.iter_mut().zip(all).for_each(|(number, count)| *number = count.load(Ordering::Relaxed));
+        numbers
     }
 }
 
@@ -133,7 +158,9 @@ impl Lane {
 
     /// The lane is about to be freed: its numbers go on to count.
     pub fn leave_traffic(&self) {
-        self.traffic.gone.lock().unwrap_or_else(PoisonError::into_inner).add(self.sums());
+        for (gone, more) in self.traffic.gone.iter().zip(self.sums().numbers()) {
+            gone.fetch_add(more, Ordering::Relaxed);
+        }
     }
 }
 
@@ -173,34 +200,39 @@ pub struct Traffic {
 impl Traffic {
     /// What all lanes of a process have carried, the world's among them. Where threads send meanwhile it may be a message off.
     pub fn of<'a>(lanes: impl Iterator<Item = &'a Lane>) -> Traffic {
-        let (mut all, mut apart, mut spooled) = (Traffic::default(), 0, 0);
-        let short = |far: bool| (if far { WayTaken::FarShort } else { WayTaken::Short }) as usize;
+        let mut all = Traffic::default();
+        let mut queued = 0i64;
         for lane in lanes {
-            let far = lane.far().is_some();
-            let mut sums = lane.sums();
-            if lane.comm() == super::COMM_WORLD {
-                // Once for each pair.
-                let counts = &lane.traffic;
-                sums.add(*counts.gone.lock().unwrap_or_else(PoisonError::into_inner));
-                apart += counts.apart.load(Ordering::Relaxed);
-                for (way, taken) in counts.taken.iter().enumerate() {
-                    let taken = [0, 1].map(|k| taken[k].load(Ordering::Relaxed));
-                    all.move_to(way, short(far), taken);
-                }
-            }
-            let sent = &mut all.taken[short(far)];
-            *sent = [sent[0].wrapping_add(sums.sent), sent[1].wrapping_add(sums.bytes)];
-            all.move_to(WayTaken::Loan as usize, short(far), sums.loans);
-            all.received += sums.received;
-            spooled += sums.spooled;
+            // Once for each pair.
+            let counts = (lane.comm() == super::COMM_WORLD).then(|| lane.traffic.numbers());
+            queued += all.add(lane.far().is_some(), lane.sums(), counts);
         }
-        all.queued = spooled.saturating_sub(apart);
+        all.queued = queued.max(0) as u64;
         all.settle();
         all
     }
 
+    /// What a lane has carried, and the counts of its pair, if they are not in yet; how many more were queued.
+    pub(super) fn add(&mut self, far: bool, mut sums: Sums, counts: Option<[u64; COUNTS]>) -> i64 {
+        let short = (if far { WayTaken::FarShort } else { WayTaken::Short }) as usize;
+        let mut apart = 0;
+        if let Some(counts) = counts {
+            let (taken, rest) = counts.split_at(2 * WAYS);
+            for (way, taken) in taken.chunks_exact(2).enumerate() {
+                self.move_to(way, short, [taken[0], taken[1]]);
+            }
+            apart = rest[0];
+            sums.add(Sums::of(std::array::from_fn(|k| rest[1 + k])));
+        }
+        let sent = &mut self.taken[short];
+        *sent = [sent[0].wrapping_add(sums.sent), sent[1].wrapping_add(sums.bytes)];
+        self.move_to(WayTaken::Loan as usize, short, sums.loans);
+        self.received = self.received.wrapping_add(sums.received);
+        sums.spooled.wrapping_sub(apart) as i64
+    }
+
     /// A message that is counted while this looks may have been found among those of its way and not yet among all.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for number in self.taken.iter_mut().flatten().filter(|n| (**n as i64) < 0) {
             *number = 0;
         }
@@ -209,7 +241,7 @@ impl Traffic {
     /// Of what is counted as short so many went another way.
     fn move_to(&mut self, way: usize, short: usize, taken: [u64; 2]) {
         for k in [0, 1] {
-            self.taken[way][k] += taken[k];
+            self.taken[way][k] = self.taken[way][k].wrapping_add(taken[k]);
             self.taken[short][k] = self.taken[short][k].wrapping_sub(taken[k]);
         }
     }

@@ -202,6 +202,8 @@ impl Endpoint {
         }
         static AT_FORK: std::sync::Once = std::sync::Once::new();
         AT_FORK.call_once(|| crate::base::thread::at_fork(in_forked_child));
+        let signpost = std::ptr::from_ref(endpoint.lanes.signpost()) as u64;
+        endpoint.region.header().signpost.store(signpost, Ordering::Relaxed);
         endpoint.region.header().state.store(ALIVE, Ordering::Release);
         stall::set_job(Some((endpoint, endpoint.config.deadlock)));
         // SYNC POINT: pairs with the acquire in `endpoint`.

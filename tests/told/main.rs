@@ -5,6 +5,7 @@
 //! | `levels` | what each level of `FMPL_LOG` tells, and that the levels below tell nothing of it |
 //! | `counters` | messages and bytes by way |
 //! | `stats` | `fmpl run --stats`, of few ranks, of many, as JSON, of a rank that dies |
+//! | `top` | `fmpl top`: what a job does, seen from without |
 //! | `traced` | events, as text and as JSON: at the end, in a stall, at a signal (with the feature `trace` only) |
 
 #[path = "../ranks/mod.rs"]
@@ -13,6 +14,7 @@ mod ranks;
 mod counters;
 mod levels;
 mod stats;
+mod top;
 #[cfg(feature = "trace")]
 mod traced;
 
@@ -27,6 +29,9 @@ const TESTS: &[Test] = &[
     ("daemons_hand_the_numbers_on", stats::through_daemons),
     ("the_numbers_can_be_had_in_json", stats::in_json),
     ("there_are_numbers_of_a_rank_that_dies", stats::of_the_dead),
+    ("a_job_is_seen_from_without", top::sees),
+    ("there_is_nothing_to_see", top::of_nothing),
+    ("it_ends_with_the_job", top::to_the_end),
     #[cfg(feature = "trace")]
     ("events_are_written_as_text", traced::as_text),
     #[cfg(feature = "trace")]
@@ -45,6 +50,7 @@ const BODIES: &[Body] = &[
     ("goes far", counters::goes_far),
     ("goes one way", counters::goes_one_way),
     ("passes on", stats::passes_on),
+    ("is watched", top::is_watched),
     #[cfg(feature = "trace")]
     ("does this and that", traced::does_this_and_that),
 ];

@@ -13,6 +13,7 @@ mod memory;
 mod model;
 mod run;
 mod stats;
+mod top;
 mod trace;
 
 #[derive(Parser)]
@@ -43,6 +44,8 @@ enum Command {
         #[arg(long, value_name = "RANKS", num_args = 0..=1, default_missing_value = "4")]
         memory: Option<u32>,
     },
+    /// What the ranks of a running job do: for whom they wait, messages and bytes a second, by way
+    Top(top::Options),
     /// What memory of a node message passing takes in a job of a million nodes, by the formulas of a paper
     Model(model::Options),
     /// What is missing on this machine, and what that costs
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Command::Bench(o) => bench::main(&o),
         Command::Info { memory: Some(ranks), .. } => memory::main(ranks),
         Command::Info { memory: None, settings, json } => info::main(&settings, json),
+        Command::Top(o) => top::top(&o),
         Command::Model(o) => model::main(&o),
         Command::Doctor { json } => doctor::main(json),
         Command::Tune(terms) => bench::tune::main(&terms),

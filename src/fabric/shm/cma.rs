@@ -97,6 +97,15 @@ pub fn read_into(pid: pid_t, local: Room<'_>, remote: u64) -> Result<(), CmaErro
     unsafe { run(Way::Read, pid, local.as_mut_ptr(), remote, local.len()) }
 }
 
+/// [`read_into`] for many runs at once.
+pub fn read_many(pid: pid_t, runs: &mut [(u64, &mut [u64])]) -> Result<(), CmaError> {
+    let piece = |at: *mut c_void, words: &[u64]| iovec { iov_base: at, iov_len: size_of_val(words) };
+    let local: Vec<iovec> = runs.iter_mut().map(|(_, to)| piece(to.as_mut_ptr().cast(), to)).collect();
+    let remote: Vec<iovec> = runs.iter().map(|(at, to)| piece(*at as *mut c_void, to)).collect();
+    // SAFETY: the words are borrowed, each apart from the others; the kernel looks at the other addresses.
+    unsafe { read_from(pid, &local, &remote) }
+}
+
 /// [`write_to`] for one run, out of bytes of this process's, to where the other has said that it may.
 #[inline]
 pub(crate) fn write_from(pid: pid_t, local: Bytes<'_>, remote: u64) -> Result<(), CmaError> {

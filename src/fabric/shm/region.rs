@@ -48,6 +48,8 @@ mod mapping;
 
 mod layout;
 
+mod others;
+
 use std::ffi::CString;
 use std::io;
 use std::ops::Deref;

@@ -54,6 +54,7 @@ impl Lane {
         let at = |offset: usize| header.wrapping_add(offset);
         let half = |side: usize| at(map.hot + side * size_of::<Half>());
         let side = |n: usize| at(core::mem::offset_of!(LaneHeader, side) + n * size_of::<Side>()).cast_const().cast();
+        let counts = &raw const pair.traffic;
         Ok(Lane {
             key,
             progress,
@@ -80,6 +81,7 @@ impl Lane {
             pair,
             place,
             private,
+            counts,
             sent_bytes: AtomicU64::new(0),
             announced_queued: AtomicU64::new(0),
             announced_taken: AtomicU64::new(0),

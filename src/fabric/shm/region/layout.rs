@@ -3,7 +3,7 @@
 use super::*;
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 23;
+pub const LAYOUT_VERSION: u32 = 24;
 
 /// Where the owner's pulse is, a word: see [`pulse`](super::super::pulse). A region of before it has 0 there, which is no pulse.
 pub const PULSE_AT: u64 = 2048;
@@ -85,10 +85,10 @@ pub const STRANGER: u32 = 2;
 ///  ┌─────────┬─────────┬──────┬──────┬─────┬─────────┬────────┬───────────┬──────────┬──────────┬───────────┬────────────┐
 ///  │ magic   │ version │ rank │ size │ pid │ indices │ state  │ heap_base │ heap_len │ start_ns │ any_slots │ any_shares │
 ///  └─────────┴─────────┴──────┴──────┴─────┴─────────┴────────┴───────────┴──────────┴──────────┴───────────┴────────────┘
-///  64      68     72
-///  ┌───────┬──────┬───────┐
-///  │ order │      │ loans │
-///  └───────┴──────┴───────┘
+///  64      68     72      80
+///  ┌───────┬──────┬───────┬──────────┐
+///  │ order │      │ loans │ signpost │
+///  └───────┴──────┴───────┴──────────┘
 /// ```
 /// Written by the owner only, but for the order, in which whoever maps the region may set [`STRANGER`]. Magic, version, rank, size, pid and
 /// start are written once, before anybody else has the file.
@@ -117,7 +117,9 @@ pub struct RegionHeader {
     pub(super) _pad0: AtomicU32,
     /// The owner's own address of the words by which its loans come back, in its heap; 0: it has made none.
     pub loans: AtomicU64,
-    pub(super) _pad: [AtomicU32; 12],
+    /// The owner's own address of what says where its private numbers lie, for those who only look (`fmpl top`); 0: not in the job yet.
+    pub signpost: AtomicU64,
+    pub(super) _pad: [AtomicU32; 10],
 }
 
 const_assert!(size_of::<usize>() == 8);
@@ -153,6 +155,8 @@ const_assert!(core::mem::offset_of!(RegionHeader, any_shares) == 60);
 const_assert!(core::mem::offset_of!(RegionHeader, order) == 64);
 
 const_assert!(core::mem::offset_of!(RegionHeader, loans) == 72);
+
+const_assert!(core::mem::offset_of!(RegionHeader, signpost) == 80);
 
 impl RegionHeader {
     /// The owner's version of the shared layout.
