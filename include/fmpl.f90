@@ -956,9 +956,10 @@ type, bind(C) :: fmpl_request
   !> Gives the memory of a shared window back. All ranks of the communicator call it; afterwards none uses the
   !! memory.
   !! @param mine what fmpl_shared_alloc has set.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins there; FMPL_ERR_COMM
-  !!     when the communicator has been freed; FMPL_ERR_PEER when a rank has died. In the last two cases the
-  !!     memory stays until the job ends.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins there, or when another
+  !!     rank gives another window back; FMPL_ERR_COMM when the communicator has been freed; then the window
+  !!     is as it was. FMPL_ERR_PEER when a rank has died: then nobody may use it any more, and the memory
+  !!     goes with the job at the latest.
   interface
     subroutine fmpl_shared_free(mine, ier) bind(C, name="fmpl_shared_free_")
       import :: c_int, c_int64_t, c_ptr, c_double
@@ -1036,7 +1037,7 @@ type, bind(C) :: fmpl_request
   !> Makes a communicator of some ranks of a communicator, in the order of the list; they alone call it, all
   !! with the same list. The others know nothing of it, and may be dead: so those who live go on without the
   !! dead.
-  !! the ranks are an array of INTEGER.
+  !! an array of INTEGER.
   !! @param comm the communicator that has them.
   !! @param ranks their ranks there, each once.
   !! @param n how many they are, 1 or more.
@@ -1048,7 +1049,7 @@ type, bind(C) :: fmpl_request
     subroutine fmpl_comm_group_create(comm, ranks, n, newcomm, ier) bind(C, name="fmpl_comm_group_create_")
       import :: c_int, c_int64_t, c_ptr, c_double
       integer(c_int), intent(in) :: comm
-      integer(c_int), dimension(*), intent(inout) :: ranks
+      integer(c_int), dimension(*), intent(in) :: ranks
       integer(c_int), intent(in) :: n
       integer(c_int), intent(out) :: newcomm
       integer(c_int), intent(out) :: ier
@@ -3747,8 +3748,8 @@ type, bind(C) :: fmpl_request
       import :: c_int, c_int64_t, c_ptr, c_double
       integer(c_int), intent(in) :: comm
       integer(c_int), intent(in) :: ndims
-      integer(c_int), dimension(*), intent(inout) :: dims
-      integer(c_int), dimension(*), intent(inout) :: periods
+      integer(c_int), dimension(*), intent(in) :: dims
+      integer(c_int), dimension(*), intent(in) :: periods
       integer(c_int), intent(out) :: cart
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_cart_create
@@ -3780,7 +3781,7 @@ type, bind(C) :: fmpl_request
     subroutine fmpl_cart_rank(cart, coords, rank, ier) bind(C, name="fmpl_cart_rank_")
       import :: c_int, c_int64_t, c_ptr, c_double
       integer(c_int), intent(in) :: cart
-      integer(c_int), dimension(*), intent(inout) :: coords
+      integer(c_int), dimension(*), intent(in) :: coords
       integer(c_int), intent(out) :: rank
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_cart_rank

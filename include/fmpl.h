@@ -885,9 +885,10 @@ int fmpl_shared_query(const void *mine, int rank, void **at, size_t *size);
  * memory.
  *
  * @param[in] mine what fmpl_shared_alloc has set.
- * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins there; FMPL_ERR_COMM when
- *     the communicator has been freed; FMPL_ERR_PEER when a rank has died. In the last two cases the memory
- *     stays until the job ends.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when no part of this rank's begins there, or when another rank
+ *     gives another window back; FMPL_ERR_COMM when the communicator has been freed; then the window is as it
+ *     was. FMPL_ERR_PEER when a rank has died: then nobody may use it any more, and the memory goes with the
+ *     job at the latest.
  * @see MPI_Win_free.
  */
 int fmpl_shared_free(void *mine);

@@ -58,6 +58,8 @@ pub mod wait;
 
 pub use base::error::{Code, Error, Result};
 pub use base::located::Located;
+#[cfg(feature = "bytemuck")]
+pub use base::plain::Pod;
 pub use base::short_float::{Bf16, F16};
 #[cfg(not(loom))]
 pub use comm::{

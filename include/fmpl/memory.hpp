@@ -101,7 +101,11 @@ public:
         return detail::given(code, [&] { return span<T>(static_cast<T *>(at), bytes / sizeof(T)); });
     }
     /** All ranks call it: fmpl_shared_free. */
-    outcome<> free() { return detail::done(fmpl_shared_free(std::exchange(mine_, nullptr))); }
+    outcome<> free() {
+        const int code = fmpl_shared_free(mine_);
+        if (code == FMPL_SUCCESS || code == FMPL_ERR_PEER) mine_ = nullptr;
+        return detail::done(code);
+    }
 
 private:
     T *mine_;

@@ -58,8 +58,23 @@ pub fn tells(level: Level) -> bool {
 #[cold]
 pub fn report(text: &str) {
     if tells(Level::Error) {
-        say(text);
+        speak(Level::Error, text);
     }
+}
+
+/// To the program's subscriber, where the library was built with `tracing` and there is one; else to standard error.
+fn speak(level: Level, text: &str) {
+    #[cfg(feature = "tracing")]
+    if tracing::dispatcher::has_been_set() {
+        return match level {
+            Level::Off | Level::Error => tracing::error!(target: "fmpl", "{text}"),
+            Level::Warn => tracing::warn!(target: "fmpl", "{text}"),
+            Level::Info => tracing::info!(target: "fmpl", "{text}"),
+            Level::Debug => tracing::debug!(target: "fmpl", "{text}"),
+        };
+    }
+    let _ = level;
+    say(text);
 }
 
 /// Tells something, if this level is told. The text is made only then.
@@ -69,7 +84,7 @@ pub fn tell(level: Level, text: impl FnOnce() -> String) {
         return;
     }
     match RANK.get() {
-        0 => say(&text()),
-        rank => say(&format!("rank {}: {}", rank - 1, text())),
+        0 => speak(level, &text()),
+        rank => speak(level, &format!("rank {}: {}", rank - 1, text())),
     }
 }

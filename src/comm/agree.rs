@@ -23,7 +23,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::named::Named;
 use crate::base::plain::{bytes_of, bytes_of_mut, of_plain};
 use crate::lane::Place;
-use crate::lane::map::{CREATE_SLOT, Life, SYSTEM_INDICES, UNIT_SLOTS, UNITS};
+use crate::lane::map::{CREATE_SLOT, INDEX_MAX, Life, SYSTEM_INDICES, UNIT_SLOTS, UNITS};
 use crate::p2p::context::{Context, OFFER_UNITS, OFFER_WORDS, Offer};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::signal;
@@ -186,7 +186,13 @@ fn settle(
                 return Err(error);
             }
         };
-        let indices = letter.indices as usize;
+        if letter.is_good() && !is_offered(&offer, &letter) {
+            ep.contexts.settle(&offer, None);
+            let text =
+                format!("rank {}: {}: what was decided is not what was offered", ep.rank, Call::name(call as u64));
+            return Err(Error::new(Code::Peer, text));
+        }
+        let indices = letter.indices.min(INDEX_MAX as u64) as usize;
         let units = units_for(indices) as u32;
         let place = Place { epoch: letter.epoch as u32, unit: letter.unit as u32, units };
         ep.contexts.settle(&offer, letter.is_good().then_some(place));
@@ -203,6 +209,17 @@ fn settle(
         Code::Memory,
         format!("rank {}: {}: no room in the lanes is free at all ranks", ep.rank, Call::name(call as u64)),
     ))
+}
+
+/// Can this have been decided on what this rank has offered? Whoever decides may be damaged.
+fn is_offered(offer: &Offer, letter: &Letter) -> bool {
+    let sane = letter.indices <= INDEX_MAX as u64 && (1..=u64::from(u32::MAX)).contains(&letter.epoch);
+    let Some(from) = letter.unit.checked_sub(offer.first.into()).filter(|from| sane && *from < OFFER_UNITS as u64)
+    else {
+        return false;
+    };
+    let to = from + units_for(letter.indices as usize) as u64;
+    to <= OFFER_UNITS as u64 && (from..to).all(|unit| offer.free[unit as usize / 64] >> (unit % 64) & 1 == 1)
 }
 
 fn units_for(indices: usize) -> usize {
@@ -289,13 +306,13 @@ fn join(letter: &mut Letter, wishes: &mut Vec<Wish>, theirs: &Letter, their_wish
 
 /// The root's decision: where, and under which epoch.
 fn decide(letter: &mut Letter) {
-    let units = units_for(letter.indices as usize);
+    let units = units_for(letter.indices.min(INDEX_MAX as u64) as usize);
     let mut run = 0;
     for unit in 0..OFFER_UNITS {
         run = if letter.free[unit / 64] >> (unit % 64) & 1 == 1 { run + 1 } else { 0 };
         if run == units {
             letter.unit += (unit + 1 - units) as u64;
-            letter.epoch += 1;
+            letter.epoch = letter.epoch.saturating_add(1);
             return;
         }
     }

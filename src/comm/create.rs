@@ -45,22 +45,23 @@ pub fn comm_dup(comm: i32) -> Result<i32> {
 pub fn comm_group_create(comm: i32, ranks: &[i32]) -> Result<i32> {
     let ep = endpoint()?;
     let context = ep.context(comm)?;
-    let place = check_part(ep, context, ranks)?;
+    check_part(ep, context, ranks)?;
     let ranks: Vec<u32> = ranks.iter().map(|rank| *rank as u32).collect();
     making(ep, context, || {
-        let Agreed { place: at, indices, .. } = part::agree(ep, context, &ranks, place)?;
+        let (Agreed { place, indices, .. }, gone) = part::agree(ep, context, &ranks)?;
         let members = ranks.iter().map(|rank| context.group.world_rank(*rank));
-        let taken = match Group::of(members, ep.rank) {
-            Some(group) => ep.contexts.add(group, at, indices).map(Some),
-            None => Err(Error::new(Code::System, "a communicator without this rank")),
+        let taken = match (gone, Group::of(members, ep.rank)) {
+            (Some(error), _) => Err(error),
+            (None, Some(group)) => ep.contexts.add(group, place, indices).map(Some),
+            (None, None) => Err(Error::new(Code::System, "a communicator without this rank")),
         };
-        take_part(ep, at, taken)
+        take_part(ep, place, taken)
     })
     .map(or_null)
 }
 
-/// The place of this rank in a list of ranks of `context`, in which each is at most once.
-fn check_part(ep: &Endpoint, context: &Context, ranks: &[i32]) -> Result<u32> {
+/// Is this a list of ranks of `context`, this one among them, and each once?
+fn check_part(ep: &Endpoint, context: &Context, ranks: &[i32]) -> Result<()> {
     let wrong = |what: String| Error::new(Code::Argument, format!("rank {}: fmpl_comm_group_create: {what}", ep.rank));
     for rank in ranks {
         ep.check_rank(context, *rank)?;
@@ -71,10 +72,10 @@ fn check_part(ep: &Endpoint, context: &Context, ranks: &[i32]) -> Result<u32> {
         return Err(wrong(format!("rank {} is in the list twice", twice[0])));
     }
     let me = context.group.rank() as i32;
-    let place = ranks.iter().position(|rank| *rank == me);
-    Ok(place.ok_or_else(|| {
-        wrong(format!("this rank, {me} of communicator {}, is not in the list", Named(context.handle)))
-    })? as u32)
+    if sorted.binary_search(&me).is_ok() {
+        return Ok(());
+    }
+    Err(wrong(format!("this rank, {me} of communicator {}, is not in the list", Named(context.handle))))
 }
 
 fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
@@ -234,6 +235,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     named::give(comm, "");
     ep.waiting_sends.forget(comm);
     ep.prepared.forget(comm);
+    part::forget(Some(comm));
     let team = crate::coll::forget(comm, &unused);
     ep.lanes.forget(comm, &unused);
     ep.contexts.remove(comm, &unused);

@@ -8,7 +8,7 @@ use crate::base::layout::{Layout, Run};
 use crate::base::system;
 use crate::base::unused::Unused;
 use crate::coll;
-use crate::comm::{shared_window, stats};
+use crate::comm::{awaiting, shared_window, stats};
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::launch::find::How;
@@ -79,8 +79,9 @@ pub(super) fn leave(ep: &'static Endpoint, unused: Unused) -> Result<()> {
         let _ = meet(ep, world, FINALIZE_SLOT);
     }
     stats::end(ep);
+    awaiting::end();
     crate::base::named::forget();
-    shared_window::forget();
+    super::agree::part::forget(None);
     coll::close(&unused);
     let closed = ep.close();
     met.and(left_over).and(closed)
@@ -302,7 +303,7 @@ pub fn free(ptr: *mut u8, _unused: Unused) -> Result<()> {
     }
     let ep = endpoint()?;
     ep.loans.is_none(ptr)?;
-    shared_window::is_none(ptr)?;
+    shared_window::is_none(ep, ptr)?;
     ep.heap.free(ptr)
 }
 

@@ -16,11 +16,13 @@
 //! | `global` | [`Global`]: global memory |
 //! | `shared_window` | [`SharedWindow`]: memory of a node's ranks side by side |
 //! | `watched` | [`Watched`]: a rank of a running job, seen from without |
+//! | `awaiting` | requests as futures |
 //! | `event` | [`Event`]: a descriptor for event loops and async code |
 //! | `plain`, `shape` | what messages consist of: [`Plain`] values, [`Strided`] runs, lists |
 //! | [`claim`] | which thread may use which index; also for bindings to other languages |
 
 mod agree;
+mod awaiting;
 mod buffer;
 mod channel;
 pub mod claim;

@@ -109,6 +109,23 @@ predefined! {
     /// The bits that just one of them has.
     Bxor = bxor: i8 i16 i32 i64 u8 u16 u32 u64;
 }
+#[cfg(feature = "num-complex")]
+mod complex {
+    use super::*;
+    use num_complex::Complex;
+
+    elements! {
+        Complex<f32> = c; Complex<f64> = z;
+    }
+    of_kernels!(Sum = sum on Complex<f32>);
+    of_kernels!(Sum = sum on Complex<f64>);
+    of_kernels!(Prod = prod on Complex<f32>);
+    of_kernels!(Prod = prod on Complex<f64>);
+    of_kernels!(AbsMax = amax on Complex<f32>);
+    of_kernels!(AbsMax = amax on Complex<f64>);
+    of_kernels!(AbsMin = amin on Complex<f32>);
+    of_kernels!(AbsMin = amin on Complex<f64>);
+}
 of_kernels!(MaxLoc = maxloc on Located<T>, T);
 of_kernels!(MinLoc = minloc on Located<T>, T);
 

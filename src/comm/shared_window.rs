@@ -4,51 +4,24 @@
 //!   fmpl_alloc of rank 0   │ part of 0 │ part of 1 │ part of 2 │      one block; every rank maps rank 0's memory anyway
 //! ```
 //! A page lies where the rank runs that touches it first, so each has its part near. What each knows of a window is its own: where the
-//! parts end. Rank 0 says where the block lies, and each looks whether it does lie in the memory of rank 0.
+//! parts end. Rank 0 says where the block lies, and each looks whether it does lie in the memory of rank 0. With it comes a random number, by
+//! which the ranks see, when they give the window back, that all of them do.
 
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
+use crate::base::key;
 use crate::base::named::Named;
 use crate::base::unused::Unused;
 use crate::base::values::SharedValues;
 use crate::coll;
+use crate::comm::claim::Claims;
 use crate::comm::{Comm, Job, Plain};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-
-/// The windows of this process, by where its own part begins.
-static WINDOWS: Mutex<BTreeMap<usize, Window>> = Mutex::new(BTreeMap::new());
-
-struct Window {
-    comm: i32,
-    rank: usize,
-    /// Where the block begins.
-    at: usize,
-    /// Where the part of each rank ends, from there on.
-    ends: Box<[u64]>,
-}
-
-impl Window {
-    /// Where the part of a rank lies in the block: from, to.
-    fn part(&self, rank: usize) -> Option<(usize, usize)> {
-        let from = if rank == 0 { 0 } else { *self.ends.get(rank - 1)? as usize };
-        Some((from, *self.ends.get(rank)? as usize))
-    }
-}
-
-fn windows() -> MutexGuard<'static, BTreeMap<usize, Window>> {
-    WINDOWS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The job ends, and with it the memory.
-pub(super) fn forget() {
-    windows().clear();
-}
+use crate::p2p::window::Window;
 
 /// `fmpl_shared_alloc`: all ranks of `comm`, which are on one node, get `size` bytes each, side by side. Where this rank's begin.
 pub fn shared_alloc(comm: i32, size: usize) -> Result<*mut u8> {
@@ -56,103 +29,121 @@ pub fn shared_alloc(comm: i32, size: usize) -> Result<*mut u8> {
     let context = ep.context(comm)?;
     let nodes = ep.launch.nodes();
     if let Some(far) = context.group.members().find(|rank| nodes.node_of(*rank) != nodes.node_of(ep.rank)) {
-        let comm = Named(comm);
-        let text = format!(
-            "rank {far} of the world is on another node; fmpl_comm_split_node makes a communicator of one node's"
-        );
-        return Err(Error::new(
-            Code::Comm,
-            format!("rank {}: fmpl_shared_alloc on communicator {comm}: {text}", ep.rank),
-        ));
+        let what = format!("rank {}: fmpl_shared_alloc on communicator {}", ep.rank, Named(comm));
+        let why = "is on another node; fmpl_comm_split_node makes a communicator of one node's";
+        return Err(Error::new(Code::Comm, format!("{what}: rank {far} of the world {why}")));
     }
-    let mut ends = vec![0u64; context.group.size() as usize];
-    coll::allgather(comm, Bytes::of(&[size as u64]), 8, Room::of(&mut ends))?;
+    let mut ends = each(context, size as u64)?;
     let mut sum = 0u64;
     for end in &mut ends {
         sum = sum.saturating_add(*end);
         *end = sum;
     }
+    let (at, token) = agree_on_block(ep, context, sum)?;
     let rank = context.group.rank() as usize;
-    let at = agree_on_block(ep, context, sum)?;
-    let window = Window { comm, rank, at: at as usize, ends: ends.into() };
-    let mine = window.part(rank).map_or(at, |(from, _)| at.wrapping_add(from));
-    windows().insert(mine as usize, window);
-    Ok(mine)
+    Ok(ep.windows.add(Window { comm, rank, at: at as usize, ends: ends.into(), token }))
+}
+
+/// A number of each rank.
+fn each(context: &Context, mine: u64) -> Result<Vec<u64>> {
+    let mut all = vec![0u64; context.group.size() as usize];
+    coll::allgather(context.handle, Bytes::of(&[mine]), 8, Room::of(&mut all))?;
+    Ok(all)
 }
 
 /// Rank 0 allocates, and the others find it. All of them have it, or none.
-fn agree_on_block(ep: &'static Endpoint, context: &Context, bytes: u64) -> Result<*mut u8> {
-    let comm = context.handle;
-    // Where the block lies in the memory of rank 0, from 1 on; 0: there is none. A byte more, so that an empty part has an address of its own.
-    let mut place = [0u64];
-    let mut found =
-        Err(Error::new(Code::Memory, format!("rank 0 of communicator {} has no room for {bytes} bytes", Named(comm))));
-    if context.group.rank() == 0 {
-        found = ep.heap.alloc(usize::try_from(bytes.saturating_add(1)).unwrap_or(usize::MAX));
-        place = [found.as_ref().map_or(0, |at| ep.heap.place_of(*at).map_or(0, |place| place + 1))];
-    }
-    coll::bcast(comm, Room::of(&mut place), 8, 0)?;
-    if context.group.rank() != 0 && place[0] != 0 {
-        let lane = ep.lane_of(context, 0)?;
-        let heap = lane.pair.peer.as_ref().and_then(|peer| peer.region.heap());
-        found = heap.and_then(|heap| heap.at(place[0] - 1, bytes)).ok_or_else(|| {
-            let text =
-                format!("rank {}: the memory of rank 0 of communicator {} cannot be mapped", ep.rank, Named(comm));
-            Error::new(Code::Memory, text)
+fn agree_on_block(ep: &'static Endpoint, context: &Context, bytes: u64) -> Result<(*mut u8, u64)> {
+    let (comm, is_first) = (context.handle, context.group.rank() == 0);
+    // Where the block lies in the memory of rank 0, from 1 on, 0: there is none; and the token.
+    let mut said = [0u64; 2];
+    let mut found = Err(no_room(ep, comm, 0));
+    if is_first {
+        // A byte more, so that an empty part has an address of its own.
+        let token = key::random().map(u64::from_ne_bytes);
+        found = token.and_then(|token| {
+            let at = ep.heap.alloc(usize::try_from(bytes.saturating_add(1)).unwrap_or(usize::MAX))?;
+            said = [ep.heap.place_of(at).map_or(0, |place| place + 1), token];
+            Ok(at)
         });
     }
-    let mut all = vec![0u8; context.group.size() as usize];
-    coll::allgather(comm, Bytes::of(&[u8::from(found.is_ok())]), 1, Room::of(&mut all))?;
-    let without = all.iter().position(|found| *found == 0);
-    match (without, found) {
-        (Some(rank), Ok(at)) => {
-            if context.group.rank() == 0 {
-                ep.heap.free(at)?;
+    let told = coll::bcast(comm, Room::of(&mut said), 16, 0);
+    if told.is_ok() && !is_first && said[0] != 0 {
+        found = ep.lane_of(context, 0).and_then(|lane| {
+            let heap = lane.pair.peer.as_ref().and_then(|peer| peer.region.heap());
+            heap.and_then(|heap| heap.at(said[0] - 1, bytes)).ok_or_else(|| {
+                let text =
+                    format!("rank {}: the memory of rank 0 of communicator {} cannot be mapped", ep.rank, Named(comm));
+                Error::new(Code::Memory, text)
+            })
+        });
+    }
+    let missing =
+        told.and_then(|()| each(context, u64::from(found.is_ok()))).map(|all| all.iter().position(|has| *has != 1));
+    match (missing, found) {
+        (Ok(None), Ok(at)) => Ok((at, said[1])),
+        (missing, found) => {
+            // Nobody else has found it good.
+            if let (true, Ok(at)) = (is_first, &found) {
+                ep.heap.free(*at)?;
             }
-            let text = format!("rank {rank} of communicator {} has no room for the window", Named(comm));
-            Err(Error::new(Code::Memory, format!("rank {}: {text}", ep.rank)))
+            found?;
+            Err(no_room(ep, comm, missing?.unwrap_or(0)))
         }
-        (_, found) => found,
     }
 }
 
-/// No window of this process may begin here: its memory is given back by all of its ranks together.
-pub(super) fn is_none(ptr: *const u8) -> Result<()> {
-    if windows().values().all(|window| window.at != ptr as usize) {
-        return Ok(());
-    }
-    Err(Error::new(Code::Argument, format!("free({ptr:p}): a window begins here, which fmpl_shared_free gives back")))
+fn no_room(ep: &Endpoint, comm: i32, rank: usize) -> Error {
+    let text = format!("rank {}: rank {rank} of communicator {} has no room for the window", ep.rank, Named(comm));
+    Error::new(Code::Memory, text)
 }
 
 fn no_window(ep: &Endpoint, call: &str, mine: *const u8) -> Error {
     Error::new(Code::Argument, format!("rank {}: {call}({mine:p}): no part of this rank's begins here", ep.rank))
 }
 
+/// No window of this process may begin here: its memory is given back by all of its ranks together.
+pub(super) fn is_none(ep: &Endpoint, ptr: *const u8) -> Result<()> {
+    if !ep.windows.begins(ptr) {
+        return Ok(());
+    }
+    let text = format!("rank {}: free({ptr:p}): a window begins here, which fmpl_shared_free gives back", ep.rank);
+    Err(Error::new(Code::Argument, text))
+}
+
 /// `fmpl_shared_query`: where the part of another rank of the window begins, and its bytes.
 pub fn shared_query(mine: *const u8, rank: i32) -> Result<(*mut u8, usize)> {
     let ep = endpoint()?;
-    let windows = windows();
-    let window = windows.get(&(mine as usize)).ok_or_else(|| no_window(ep, "fmpl_shared_query", mine))?;
+    let none = || no_window(ep, "fmpl_shared_query", mine);
+    let window = ep.windows.find(mine).ok_or_else(none)?;
     ep.check_rank(ep.context(window.comm)?, rank)?;
-    let (from, to) = window.part(rank as usize).ok_or_else(|| no_window(ep, "fmpl_shared_query", mine))?;
-    Ok(((window.at as *mut u8).wrapping_add(from), to - from))
+    let (from, to) = window.part(rank as usize).ok_or_else(none)?;
+    Ok(((window.at + from) as *mut u8, to - from))
 }
 
 /// `fmpl_shared_free`: all ranks of the window call it; afterwards none may use it.
 pub fn shared_free(mine: *mut u8, _unused: Unused) -> Result<()> {
     let ep = endpoint()?;
-    let found = windows().get(&(mine as usize)).map(|window| (window.comm, window.rank, window.at));
-    let (comm, rank, at) = found.ok_or_else(|| no_window(ep, "fmpl_shared_free", mine))?;
-    let met = coll::barrier(comm);
-    match &met {
-        // The memory stays until the job ends: others may use theirs still.
-        Err(error) if error.code() != Code::Peer => return met,
-        Err(_) => {}
-        Ok(()) if rank == 0 => ep.heap.free(at as *mut u8)?,
-        Ok(()) => {}
+    // Out of the list first: when the memory is free another thread may have a window there.
+    let window = ep.windows.take(mine).ok_or_else(|| no_window(ep, "fmpl_shared_free", mine))?;
+    let all = match ep.context(window.comm).and_then(|context| each(context, window.token)) {
+        Ok(all) => all,
+        Err(error) => {
+            // Where a rank has died the memory stays until the job ends: others may use theirs still.
+            if error.code() != Code::Peer {
+                ep.windows.add(window);
+            }
+            return Err(error);
+        }
+    };
+    if all.iter().any(|token| *token != window.token) {
+        let text = format!(
+            "rank {}: fmpl_shared_free({mine:p}): another rank gives another window back, or makes another call",
+            ep.rank
+        );
+        ep.windows.add(window);
+        return Err(Error::new(Code::Argument, text));
     }
-    windows().remove(&(mine as usize));
-    met
+    if window.rank == 0 { ep.heap.free(window.at as *mut u8) } else { Ok(()) }
 }
 
 /// Memory of a node's ranks side by side, made by [`Comm::shared_window`]: each reads and writes its own part and those of the others, value by
@@ -162,6 +153,7 @@ pub fn shared_free(mine: *mut u8, _unused: Unused) -> Result<()> {
 pub struct SharedWindow<'job, T: Plain> {
     mine: NonNull<u8>,
     parts: Vec<SharedValues<T>>,
+    claims: &'job Claims,
     _job: PhantomData<&'job Job>,
 }
 
@@ -176,10 +168,11 @@ impl<T: Plain> SharedWindow<'_, T> {
         &self.parts[rank]
     }
 
-    /// Gives the memory back. All ranks call it; [`Code::Peer`] when one of them has died, and then the memory is kept until the job ends.
+    /// Gives the memory back. All ranks call it; [`Code::Peer`] when one of them has died, and [`Code::Argument`] when another gives another
+    /// window back: then the memory is kept until the job ends.
     pub fn free(self) -> Result<()> {
-        // SAFETY: the parts go with this value, at each rank before it comes here.
-        shared_free(self.mine.as_ptr(), unsafe { Unused::promised() })
+        // SAFETY: the parts go with this value; and at the other ranks theirs, of this very window, before any of them gets further.
+        self.claims.collective(|| shared_free(self.mine.as_ptr(), unsafe { Unused::promised() }))?
     }
 }
 
@@ -199,22 +192,30 @@ impl<'job> Comm<'job> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     ///
-    /// Errors: [`Code::Comm`] when a rank is on another node; [`Code::Memory`]; [`Code::Argument`] when parts of others lie so that they have
-    /// no such values; [`Code::Peer`] when a rank has died.
+    /// Errors, at all ranks: [`Code::Comm`] when a rank is on another node; [`Code::Memory`]; [`Code::Argument`] when the parts do not all
+    /// have whole values; [`Code::Peer`] when a rank has died.
     pub fn shared_window<T: Plain>(&self, len: usize) -> Result<SharedWindow<'job, T>> {
-        let bytes = len.checked_mul(size_of::<T>()).filter(|_| size_of::<T>() > 0 && align_of::<T>() <= 64);
-        let bytes = bytes.ok_or_else(|| {
-            Error::new(Code::Argument, format!("a window of {len} values of {} bytes", size_of::<T>()))
-        })?;
-        let mine = shared_alloc(self.id, bytes)?;
-        let parts = (0..self.size).map(|rank| values::<T>(mine, rank)).collect::<Result<Vec<_>>>();
-        if let Ok(parts) = &parts {
-            parts[self.rank].room().zero();
-        }
-        // Whatever this one has found, the others wait for it.
-        coll::barrier(self.id)?;
-        let mine = NonNull::new(mine).ok_or_else(|| Error::new(Code::Memory, "a window"))?;
-        Ok(SharedWindow { mine, parts: parts?, _job: PhantomData })
+        self.claims.collective(|| {
+            // More than there can be is refused where all are told.
+            let mine = shared_alloc(self.id, len.checked_mul(size_of::<T>()).unwrap_or(usize::MAX))?;
+            let parts = (0..self.size).map(|rank| values::<T>(mine, rank)).collect::<Result<Vec<_>>>();
+            if let Ok(parts) = &parts {
+                parts[self.rank].room().zero();
+            }
+            let good = each(endpoint()?.context(self.id)?, u64::from(parts.is_ok()))?;
+            match (parts, NonNull::new(mine)) {
+                (Ok(parts), Some(mine)) if good.iter().all(|good| *good == 1) => {
+                    Ok(SharedWindow { mine, parts, claims: self.claims, _job: PhantomData })
+                }
+                (parts, _) => {
+                    // SAFETY: no rank uses it: each has found that not all can.
+                    shared_free(mine, unsafe { Unused::promised() })?;
+                    Err(parts
+                        .err()
+                        .unwrap_or_else(|| uneven::<T>(good.iter().position(|good| *good != 1).unwrap_or(0))))
+                }
+            }
+        })?
     }
 }
 
@@ -222,13 +223,17 @@ impl<'job> Comm<'job> {
 fn values<T: Plain>(mine: *const u8, rank: usize) -> Result<SharedValues<T>> {
     let (at, bytes) = shared_query(mine, rank as i32)?;
     match NonNull::new(at.cast::<T>()) {
-        Some(place) if place.is_aligned() && bytes.is_multiple_of(size_of::<T>()) => {
+        Some(place) if size_of::<T>() > 0 && place.is_aligned() && bytes.is_multiple_of(size_of::<T>()) => {
             // SAFETY: mapped as long as the job lasts, with contents; other ranks use it as this one does.
             Ok(unsafe { SharedValues::new(place, bytes / size_of::<T>()) })
         }
-        _ => {
-            let text = format!("the part of rank {rank} has no whole values of {} bytes", size_of::<T>());
-            Err(Error::new(Code::Argument, text))
-        }
+        _ => Err(uneven::<T>(rank)),
     }
+}
+
+fn uneven<T>(rank: usize) -> Error {
+    Error::new(
+        Code::Argument,
+        format!("a window of values of {} bytes: not at rank {rank}, or not there", size_of::<T>()),
+    )
 }

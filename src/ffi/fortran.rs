@@ -31,7 +31,7 @@ use std::ffi::CString;
 use super::c;
 use super::outcome::{hand_out, last_error, meaning, number, wrong};
 use crate::comm;
-use entry::{Address, Buffer, Codes, Data, Function, In, NewAddress, Out, entries};
+use entry::{Address, Array, Buffer, Data, Function, In, NewAddress, Out, entries};
 use lists::{Direction, ended};
 
 pub(in crate::ffi) use functions::*;
@@ -217,8 +217,8 @@ entries! {
     fmpl_comm_split_(comm: In, colour: In, order: In, newcomm: Out) = fmpl_comm_split;
     fmpl_comm_split_node_(comm: In, order: In, newcomm: Out) = fmpl_comm_split_node;
     fmpl_comm_dup_(comm: In, newcomm: Out) = fmpl_comm_dup;
-    /// As [`c::fmpl_comm_group_create`]; the ranks are an array of INTEGER.
-    fmpl_comm_group_create_(comm: In, ranks: Codes, n: In, newcomm: Out)
+    /// As [`c::fmpl_comm_group_create`]; an array of INTEGER.
+    fmpl_comm_group_create_(comm: In, ranks: Array, n: In, newcomm: Out)
         = { c::fmpl_comm_group_create(comm, ranks, n, newcomm) };
     fmpl_comm_free_(comm: Out) = fmpl_comm_free;
     fmpl_comm_translate_(from: In, rank: In, to: In, result: Out) = fmpl_comm_translate;

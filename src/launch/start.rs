@@ -114,6 +114,7 @@ impl Supervisor {
             ending: Ending::No,
             code: None,
             aborted: false,
+            exited: None,
             timed_out: false,
             hurried: false,
             reports: Vec::new(),

@@ -37,6 +37,8 @@ pub(crate) struct Supervisor {
     pub(super) code: Option<i32>,
     /// That is what a rank aborted the job with.
     pub(super) aborted: bool,
+    /// That is what a rank exited with, at this time: perhaps because of a death that comes to be known a little later.
+    pub(super) exited: Option<Instant>,
     pub(super) timed_out: bool,
     /// The second signal has come: nothing is waited for any more, not even a reader of the output.
     pub(super) hurried: bool,
@@ -57,6 +59,9 @@ pub(super) struct Member {
     pub(super) host: usize,
     pub(super) end: Option<End>,
 }
+
+/// A process that is killed lets go of its connections before its parent hears of its end: so much before, on a machine with much to do.
+const LATE: Duration = Duration::from_millis(500);
 
 /// How far the end of a job has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -347,15 +352,25 @@ impl Supervisor {
         for (rank, end) in failures {
             // What dies when it was told to is no news.
             let told = self.ending != Ending::No;
-            if told && matches!(end, End::Exit(_) | End::Signal { signal: libc::SIGTERM | libc::SIGKILL, .. }) {
+            let as_told = match end {
+                End::Exit(_) | End::Signal { signal: libc::SIGTERM, .. } => told,
+                End::Signal { signal: libc::SIGKILL, .. } => self.ending == Ending::Killed || told && self.aborted,
+                End::Signal { .. } => false,
+            };
+            if as_told {
                 continue;
             }
             let code = if end == End::Exit(0) { 1 } else { end.code() };
-            if told && self.aborted {
-                // It crashed, which nobody told it to: another rank noticed that, and aborted, before its end came here.
+            let crashed = !matches!(end, End::Exit(_));
+            let just_exited = self.exited.is_some_and(|at| at.elapsed() < LATE);
+            if crashed && (told && self.aborted || just_exited) {
+                // Nobody told it to: another rank noticed that, and aborted or exited, before its end came here.
                 self.code = Some(code);
+                self.exited = None;
             }
-            self.code.get_or_insert(code);
+            if self.code.is_none() {
+                (self.code, self.exited) = (Some(code), (!crashed).then(Instant::now));
+            }
             let what = if end == End::Exit(0) { "exited with code 0 without finalize".into() } else { end.to_string() };
             self.fail(&format!("{} {what}", self.who(rank)));
         }

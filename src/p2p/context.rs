@@ -41,11 +41,18 @@ pub struct Context {
     pub steps: AtomicU32,
     /// A thread makes a communicator from this one.
     pub making: AtomicBool,
+    /// The ranks of the world that this one agrees with at this moment on a communicator of their own, in order; none when it does not.
+    pub part: Mutex<Vec<u32>>,
     /// The grid that the ranks form, if it was made as one.
     pub grid: OnceLock<Grid>,
 }
 
 impl Context {
+    /// Is this rank of the world one of those that this one agrees with at this moment?
+    pub fn part_has(&self, world: u32) -> bool {
+        self.part.lock().unwrap_or_else(|e| e.into_inner()).binary_search(&world).is_ok()
+    }
+
     /// Where this rank tells the others of its part in it.
     pub fn place_of_life(&self) -> Place {
         if self.handle == COMM_WORLD { Place { unit: WORLD_UNIT, ..Place::default() } } else { self.place }
@@ -97,6 +104,7 @@ impl Contexts {
             indices: crate::lane::map::INDEX_MAX,
             steps: AtomicU32::new(0),
             making: AtomicBool::new(false),
+            part: Mutex::default(),
             grid: OnceLock::new(),
         };
         table[0].put(world);
@@ -156,7 +164,16 @@ impl Contexts {
         let handle = (*uses << 12) as i32 | n as i32;
         books.alive += 1;
         let (steps, making) = (AtomicU32::new(0), AtomicBool::new(false));
-        Ok(self.table[n].put(Context { handle, group, place, indices, steps, making, grid: OnceLock::new() }))
+        Ok(self.table[n].put(Context {
+            handle,
+            group,
+            place,
+            indices,
+            steps,
+            making,
+            part: Mutex::default(),
+            grid: OnceLock::new(),
+        }))
     }
 
     /// Takes a communicator out. Its units stay taken until [`Contexts::give_back`].

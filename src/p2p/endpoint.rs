@@ -78,6 +78,8 @@ pub struct Endpoint {
     pub heap: Heap,
     /// Loans made and held.
     pub loans: crate::p2p::loan::Loans,
+    /// Memory that it has beside that of others.
+    pub windows: crate::p2p::window::Windows,
     /// The node has more ranks than this process may use cores.
     pub crowded: bool,
     /// Who this process is in its job, and what started it.
@@ -235,6 +237,7 @@ impl Endpoint {
             spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
             heap: Heap::new(region.clone()),
             loans: crate::p2p::loan::Loans::new(rank, config.loans),
+            windows: Default::default(),
             crowded,
             uses: AtomicU32::new(1),
             turn_memory: AtomicU64::new(0),

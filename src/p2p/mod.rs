@@ -13,6 +13,7 @@
 //! | `any_index` | `FMPL_TAG_ANY` |
 //! | `any_source` | messages that are matched at the receiver, whoever sends them |
 //! | `loan` | messages that are handed over |
+//! | `window` | memory that the ranks of a node have side by side |
 //! | `sendbuf` | time-out, spool size, what is still in the spool |
 //! | `tuning` | which way by size |
 //! | `endpoint` | this process in its job |
@@ -36,6 +37,7 @@ pub mod signal;
 pub mod spool;
 pub mod transfer;
 pub mod tuning;
+pub mod window;
 
 pub use crate::base::layout;
 pub use crate::lane::{COMM_NULL, COMM_WORLD, PROC_NULL, TAG_ANY};

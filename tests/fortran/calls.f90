@@ -542,6 +542,9 @@ contains
     ! Those at the ends, backwards; nobody else calls it.
     if (rank == 0 .or. rank == nranks - 1) then
       ends = [nranks - 1, 0]
+      call fmpl_comm_group_create(FMPL_COMM_WORLD, [nranks - 1, 0], min(2, nranks), none, ier)
+      call ok(ier, 'comm_group_create, of constants')
+      call fmpl_comm_free(none, ier)
       call fmpl_comm_group_create(FMPL_COMM_WORLD, ends, min(2, nranks), none, ier)
       call ok(ier, 'comm_group_create')
       call fmpl_comm_rank(none, there, ier)

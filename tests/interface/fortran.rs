@@ -270,6 +270,7 @@ fn interface(out: &mut String, function: &Function) {
             "Out" => "integer(c_int), intent(out)",
             "In8" => "integer(c_int64_t), intent(in)",
             "Out8" => "integer(c_int64_t), intent(out)",
+            "Array" => "integer(c_int), dimension(*), intent(in)",
             "Array8" | "Members" => "integer(c_int64_t), dimension(*), intent(in)",
             "Requests" => "type(fmpl_request), dimension(*), intent(inout)",
             "Codes" => "integer(c_int), dimension(*), intent(inout)",

@@ -24,6 +24,20 @@ fn the_first_failure_ends_the_job_and_names_itself() {
     }
 }
 
+/// The death of a rank may come to be known after another has ended because of it; one that comes much later has a cause of its own.
+#[test]
+fn a_death_that_is_known_a_little_late_is_the_cause() {
+    let dies = |after: &str, how: &str| {
+        let script = format!("[ $PMI_RANK = 1 ] && exit 3; trap '' TERM; sleep {after}; kill -{how} $$");
+        run(&["-n", "2", "--", "sh", "-c", &script])
+    };
+    for (after, how, code) in [("0.1", "9", 137), ("0.1", "USR1", 138), ("1.2", "9", 3)] {
+        let r = dies(after, how);
+        assert_eq!(r.code, code, "kill -{how} after {after} s: {}", r.err);
+        assert!(r.err.contains("rank 1 (pid ") && r.err.contains("died of signal"), "{}", r.err);
+    }
+}
+
 #[test]
 fn success_is_silent() {
     let r = run(&["-n", "5", "true"]);

@@ -81,3 +81,64 @@ on_ranks! {
         assert_eq!(world.sendbuf_check()?.1, 0);
     }
 }
+
+on_ranks! {
+    /// Windows as values: each writes its own, all see it; the memory goes when all give the same one back, and not otherwise.
+    windows, [1, 2, 4], 2, |_job, world| {
+        let (me, size) = (world.rank(), world.size());
+        let window = world.shared_window::<u64>(me + 1)?;
+        for k in 0..=me {
+            assert_eq!(window.part(me).get(k), 0);
+            window.part(me).set(k, (me * 10 + k) as u64);
+        }
+        world.barrier()?;
+        for rank in 0..size {
+            let part = window.part(rank);
+            assert_eq!((part.len(), part.get(rank)), (rank + 1, (rank * 11) as u64));
+        }
+        world.barrier()?;
+        for _ in 0..100 {
+            window.part(0).atomic(0).fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        world.barrier()?;
+        assert_eq!(window.part(0).get(0), 100 * size as u64);
+        // Too many at one rank, and values that another's part has not: all are told.
+        let many = if me == 0 { usize::MAX / 4 } else { 1 };
+        assert_eq!(world.shared_window::<u64>(many).err().unwrap().code(), Code::Memory);
+        if size > 1 {
+            let odd = if me == 0 { world.shared_window::<u32>(1).err() } else { world.shared_window::<u64>(1).err() };
+            assert_eq!(odd.expect("no whole values of 8 bytes").code(), Code::Argument);
+        }
+        // Each gives another one back: none goes, so what is written into the one cannot come into new memory.
+        if size > 1 {
+            let other = world.shared_window::<u64>(1)?;
+            let (mine, kept) = if me == 0 { (window, other) } else { (other, window) };
+            assert_eq!(mine.free().unwrap_err().code(), Code::Argument);
+            kept.part(0).set(0, 7);
+            assert_eq!(kept.part(0).get(0), 7);
+            world.barrier()?;
+        } else {
+            window.free()?;
+        }
+        for _ in 0..50 {
+            world.shared_window::<u8>(100_000)?.free()?;
+        }
+    }
+}
+
+on_ranks! {
+    /// A window given back while another rank makes another call: it stays.
+    a_window_is_not_given_back_by_a_barrier, [2], 2, |job, world| {
+        let window = world.shared_window::<u64>(8)?;
+        if world.rank() == 0 {
+            assert!(window.free().is_err());
+            let fresh = fmpl::Buffer::<u64>::new(job, 16)?;
+            world.recv(&mut [0u8], 1, 0)?;
+            assert!(fresh.iter().all(|value| *value == 0));
+        } else {
+            let _ = world.barrier();
+            window.part(0).set(3, 77);
+            world.send(&[1u8], 0, 0)?;
+        }
+    }
+}

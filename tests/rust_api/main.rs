@@ -7,6 +7,7 @@
 //! | `collective` | collective calls of slices, with closures; a closure that panics |
 //! | `reductions` | every predefined function on every type, on 1 to 8 ranks |
 //! | `scopes` | requests, and how a scope ends: by return, error, panic, with forgotten requests, with a dead peer |
+//! | `tasks` | requests as futures, on smol and on tokio |
 //! | `threads` | threads on different indices at once; threads on the same index are told |
 //! | `unwinding` | a panic of a function that the library calls stays with its call; the others are told |
 //! | `misuse` | wrong arguments get an error that names them, and the job goes on |
@@ -30,6 +31,7 @@ mod loans;
 mod misuse;
 mod reductions;
 mod scopes;
+mod tasks;
 mod threads;
 mod unwinding;
 

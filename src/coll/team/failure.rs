@@ -102,6 +102,9 @@ impl Team {
             let lost = self.lost_by(word) | if panicked { PANICKED } else { 0 };
             let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
             let _ = self.ep.say_life(place, Life::Broken(lost));
+            if [Reason::Died as u64, Reason::Elsewhere as u64].contains(&(word >> 32)) {
+                self.ep.say_dead(lost);
+            }
             if let Ok(context) = self.ep.context(self.comm) {
                 self.ep.say_broken_far(context, lost);
             }

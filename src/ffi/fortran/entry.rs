@@ -37,6 +37,8 @@ pub(super) type Function = fmpl_func;
 pub(super) type Requests = *mut fmpl_request;
 /// An array of INTEGER, of which elements are set
 pub(super) type Codes = *mut Code;
+/// An array of INTEGER, of which none is set
+pub(super) type Array = *const Code;
 /// An array of INTEGER(8)
 pub(super) type Array8 = *const Element;
 /// The same, as a bitmap: bit mod(r, 64) of element r / 64 + 1 for rank r
@@ -109,6 +111,7 @@ plain! {
     Function => Function, at: at;
     Requests => Requests, at: at;
     Codes => *mut Int, at: at.cast();
+    Array => *const Int, at: at.cast();
     Array8 => *const Long, at: at.cast();
     Members => *const u64, at: at.cast();
 }

@@ -5,7 +5,12 @@ use super::*;
 use crate::base::named::Named;
 use crate::fabric::shm::region::LIVES_AT;
 use crate::lane::Place;
-use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PANICKED, TICKET_SLOT, TICKET_SLOTS, lost};
+use crate::lane::map::{
+    CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PANICKED, PART_SLOT, TICKET_SLOT, TICKET_SLOTS, WORLD_UNIT, lost,
+};
+
+/// Where a rank tells of its part in the world.
+const WORLD: Place = Place { epoch: 0, unit: WORLD_UNIT, units: 0 };
 
 impl Endpoint {
     /// Tells the peers of this rank's part in a communicator.
@@ -58,6 +63,24 @@ impl Endpoint {
             .or_else(|| gone().next())
     }
 
+    /// Has this rank heard of any death, or told of one to the members of a communicator?
+    pub fn knows_of_a_death(&self, context: &Context) -> bool {
+        let place = context.place_of_life();
+        let said = self.lives.get().map(|lives| lives.record::<AtomicU64>(place.unit as usize % UNITS * 8));
+        let is_broken =
+            |word: &AtomicU64| matches!(Life::read(word.load(Ordering::Relaxed), place.epoch), Life::Broken(_));
+        self.deaths.load(Ordering::Acquire) > 0 || said.is_some_and(is_broken)
+    }
+
+    /// The same of some ranks, who agree on a communicator of their own.
+    pub fn dead_of_part(&self, context: &Context) -> Option<u32> {
+        if self.deaths.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let part = context.part.lock().unwrap_or_else(|e| e.into_inner());
+        part.iter().copied().find(|rank| self.is_dead(*rank))
+    }
+
     /// Has a rank on this node finalized?
     fn has_left(&self, world: u32) -> bool {
         self.known(world).is_some_and(|peer| peer.has_left())
@@ -84,23 +107,40 @@ impl Endpoint {
     /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
     #[cold]
     pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
-        if (matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
-            || (TICKET_SLOT..TICKET_SLOT + TICKET_SLOTS).contains(&slot))
+        let of_all = matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
+            || (TICKET_SLOT..TICKET_SLOT + TICKET_SLOTS).contains(&slot);
+        if (of_all || slot == PART_SLOT)
             && let Some(context) = self.contexts.find(lane.comm())
         {
-            let place = context.place_of_life();
-            let told = match lane.pair.life(place.unit, place.epoch) {
+            let told = |place: Place| match lane.pair.life(place.unit, place.epoch) {
                 Life::Broken(dead) => Some(dead),
                 _ => None,
             };
-            let told = told.or_else(|| lane.far()?.broken());
-            if let Some(dead) = told.or_else(|| self.dead_member(context)) {
-                let _ = self.say_life(place, Life::Broken(dead));
-                self.say_broken_far(context, dead);
-                return Some(self.member_died(context, dead));
+            let far = || lane.far()?.broken();
+            let dead = if of_all {
+                told(context.place_of_life()).or_else(far).or_else(|| self.dead_member(context))
+            } else {
+                let mut all = [told(context.place_of_life()), told(WORLD), far()].into_iter().flatten();
+                all.find(|dead| context.part_has(*dead)).or_else(|| self.dead_of_part(context))
+            };
+            if let Some(dead) = dead {
+                return Some(self.is_broken_by(context, dead));
             }
         }
         self.peer_gone(lane, slot, call)
+    }
+
+    /// A rank of the world is dead, as this one has been told or knows: so who waits for this one in an agreement of some ranks hears of it, although
+    /// this one may be in another call already.
+    pub fn say_dead(&self, dead: u32) {
+        let _ = self.say_life(WORLD, Life::Broken(dead));
+    }
+
+    /// Tells those who wait for this rank in an agreement of whose death it has heard. The error of its own call.
+    pub fn is_broken_by(&self, context: &Context, dead: u32) -> Error {
+        let _ = self.say_life(context.place_of_life(), Life::Broken(dead));
+        self.say_broken_far(context, dead);
+        self.member_died(context, dead)
     }
 
     /// The same as far as the peer itself is concerned. In the middle of a transfer nothing else counts: who left it because of a third rank's
