@@ -109,23 +109,6 @@ predefined! {
     /// The bits that just one of them has.
     Bxor = bxor: i8 i16 i32 i64 u8 u16 u32 u64;
 }
-#[cfg(feature = "num-complex")]
-mod complex {
-    use super::*;
-    use num_complex::Complex;
-
-    elements! {
-        Complex<f32> = c; Complex<f64> = z;
-    }
-    of_kernels!(Sum = sum on Complex<f32>);
-    of_kernels!(Sum = sum on Complex<f64>);
-    of_kernels!(Prod = prod on Complex<f32>);
-    of_kernels!(Prod = prod on Complex<f64>);
-    of_kernels!(AbsMax = amax on Complex<f32>);
-    of_kernels!(AbsMax = amax on Complex<f64>);
-    of_kernels!(AbsMin = amin on Complex<f32>);
-    of_kernels!(AbsMin = amin on Complex<f64>);
-}
 of_kernels!(MaxLoc = maxloc on Located<T>, T);
 of_kernels!(MinLoc = minloc on Located<T>, T);
 
@@ -144,6 +127,24 @@ macro_rules! elements {
 elements! {
     i8 = i8; i16 = i16; i32 = i; i64 = i64; u8 = u8; u16 = u16; u32 = u32; u64 = u64; f32 = s; f64 = d;
     [f32; 2] = c; [f64; 2] = z; F16 = f16; Bf16 = bf16;
+}
+
+#[cfg(feature = "num-complex")]
+mod complex {
+    use super::*;
+    use num_complex::Complex;
+
+    elements! {
+        Complex<f32> = c; Complex<f64> = z;
+    }
+    of_kernels!(Sum = sum on Complex<f32>);
+    of_kernels!(Sum = sum on Complex<f64>);
+    of_kernels!(Prod = prod on Complex<f32>);
+    of_kernels!(Prod = prod on Complex<f64>);
+    of_kernels!(AbsMax = amax on Complex<f32>);
+    of_kernels!(AbsMax = amax on Complex<f64>);
+    of_kernels!(AbsMin = amin on Complex<f32>);
+    of_kernels!(AbsMin = amin on Complex<f64>);
 }
 
 impl<T: Value> Element for Located<T> {
