@@ -197,7 +197,7 @@ impl<'job> Comm<'job> {
     pub fn shared_window<T: Plain>(&self, len: usize) -> Result<SharedWindow<'job, T>> {
         self.claims.collective(|| {
             // More than there can be is refused where all are told.
-            let mine = shared_alloc(self.id, len.checked_mul(size_of::<T>()).unwrap_or(usize::MAX))?;
+            let mine = shared_alloc(self.id, len.saturating_mul(size_of::<T>()))?;
             let parts = (0..self.size).map(|rank| values::<T>(mine, rank)).collect::<Result<Vec<_>>>();
             if let Ok(parts) = &parts {
                 parts[self.rank].room().zero();

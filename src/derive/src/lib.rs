@@ -35,6 +35,7 @@ fn implementation(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
     let are_plain = types.clone().map(|ty| quote_spanned!(ty.span()=> is::<#ty>();));
     let sizes = types.map(|ty| quote_spanned!(ty.span()=> + ::core::mem::size_of::<#ty>()));
     Ok(quote_spanned! { name.span()=>
+        #[allow(clippy::identity_op)]
         const _: () = {
             const fn is<T: ::fmpl::Plain>() {}
             #(#are_plain)*
