@@ -63,7 +63,7 @@ pub use base::plain::Pod;
 pub use base::short_float::{Bf16, F16};
 #[cfg(not(loom))]
 pub use comm::{
-    AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Band, Bor, Buffer, Bxor, Channel, CollectiveRequest, Comm,
+    AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Awaited, Band, Bor, Buffer, Bxor, Channel, CollectiveRequest, Comm,
     Communicator, Counter, Event, FromAny, Global, Handle, Id, Job, Land, Lent, Loan, LoanMut, LoanRequest, Lor, Lxor,
     MaxLoc, MaxVal, MinLoc, MinVal, Mode, PROC_NULL, Peer, Plain, PreparedRecv, PreparedSend, Prod, Received, Receiver,
     RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, SharedWindow, Strided, StridedMut, Sum,

@@ -4,7 +4,7 @@
 //! descriptor and wakes all tasks that are left here when something has completed; they look again. It also wakes them a hundred times a
 //! second, because the time-out of a send in standard mode may run out with nobody to tell.
 
-use std::future::Future;
+use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -101,50 +101,65 @@ fn poll<R>(context: &Context<'_>, mut test: impl FnMut() -> Result<Option<R>>) -
     Poll::Pending
 }
 
-fn when(done: bool) -> Option<()> {
-    done.then_some(())
+/// A request that a task awaits: what `.await` makes of it.
+pub struct Awaited<R>(R);
+
+/// A request that can be looked at.
+#[doc(hidden)]
+pub trait Look {
+    /// What it comes to.
+    type Outcome;
+    /// The outcome, once it is over.
+    fn look(&mut self) -> Result<Option<Self::Outcome>>;
 }
 
-/// ```
-/// # let job = fmpl::init(1)?;
-/// # let world = job.world();
-/// let mut got = [0u64; 2];
-/// world.scope(|s| {
-///     // Or on tokio: runtime.block_on(…), with tasks of a LocalSet.
-///     smol::block_on(async {
-///         let arriving = s.irecv(&mut got, 0, 0)?;
-///         s.isend(&[3, 4], 0, 0)?.await?;
-///         assert_eq!(arriving.await?.len, 2);
-///         Ok(())
-///     })
-/// })?;
-/// assert_eq!(got, [3, 4]);
-/// # Ok::<(), fmpl::Error>(())
-/// ```
-impl<D: Unpin> Future for RecvRequest<'_, '_, D> {
-    type Output = Result<Received>;
+impl<R: Look + Unpin> Future for Awaited<R> {
+    type Output = Result<R::Outcome>;
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(context, || self.test())
+        poll(context, || self.0.look())
     }
 }
 
-impl Future for SendRequest<'_, '_> {
-    type Output = Result<()>;
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(context, || self.test().map(when))
-    }
+/// How a request becomes a future. It is none by itself: one that is let go is not forgotten, but completed by its scope.
+macro_rules! awaited {
+    ($(#[$doc:meta])* [$($generics:tt)*] $request:ty => $outcome:ty, $self:ident: $look:expr) => {
+        impl<$($generics)*> Look for $request {
+            type Outcome = $outcome;
+            fn look(&mut $self) -> Result<Option<$outcome>> {
+                $look
+            }
+        }
+
+        $(#[$doc])*
+        impl<$($generics)*> IntoFuture for $request {
+            type Output = Result<$outcome>;
+            type IntoFuture = Awaited<Self>;
+            fn into_future(self) -> Awaited<Self> {
+                Awaited(self)
+            }
+        }
+    };
 }
 
-impl Future for CollectiveRequest<'_, '_> {
-    type Output = Result<()>;
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(context, || self.test().map(when))
-    }
+awaited! {
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut got = [0u64; 2];
+    /// world.scope(|s| {
+    ///     // Or on tokio: runtime.block_on(…), with tasks of a LocalSet.
+    ///     smol::block_on(async {
+    ///         let arriving = s.irecv(&mut got, 0, 0)?;
+    ///         s.isend(&[3u64, 4], 0, 0)?.await?;
+    ///         assert_eq!(arriving.await?.len, 2);
+    ///         Ok(())
+    ///     })
+    /// })?;
+    /// assert_eq!(got, [3, 4]);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ['scope, 'env, D: Unpin] RecvRequest<'scope, 'env, D> => Received, self: self.test()
 }
-
-impl<T: Plain> Future for AnyRequest<'_, '_, T> {
-    type Output = Result<FromAny>;
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(context, || self.test())
-    }
-}
+awaited!(['scope, 'env] SendRequest<'scope, 'env> => (), self: self.test().map(|done| done.then_some(())));
+awaited!(['scope, 'env] CollectiveRequest<'scope, 'env> => (), self: self.test().map(|done| done.then_some(())));
+awaited!(['scope, 'env, T: Plain] AnyRequest<'scope, 'env, T> => FromAny, self: self.test());

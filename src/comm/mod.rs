@@ -50,6 +50,7 @@ mod simulated;
 mod stats;
 mod watched;
 
+pub use awaiting::Awaited;
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
 pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};

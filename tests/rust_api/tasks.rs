@@ -74,10 +74,10 @@ on_ranks! {
             world.send(&[7u8], 0, 0)?;
             while request.test()?.is_none() {}
             // Over already: the future has it all the same.
-            assert_eq!(smol::block_on(request)?.len, 1);
+            assert_eq!(smol::block_on(request.into_future())?.len, 1);
             let mut done = s.isend(&[1u8], None, 1)?;
             while !done.test()? {}
-            smol::block_on(done)
+            smol::block_on(done.into_future())
         })?;
     }
 }
