@@ -3,12 +3,14 @@
 //! What follows from that for the job is not decided here: it is handed on as [`News`], to the launcher's loop on the same machine or, by
 //! a daemon, on another one.
 
+use super::debug::{Debug, Gdb};
 use super::relay::Source;
 use super::server::{Server, Stage, Verdict};
 use crate::base::system::process::{End, Process, Warden};
 use crate::base::system::{read, send};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// See the head of this file.
 pub(super) struct Crew {
@@ -16,15 +18,18 @@ pub(super) struct Crew {
     pub(super) warden: Option<Warden>,
     pub(super) ranks: Vec<Rank>,
     pub(super) server: Server,
+    pub(super) debug: Option<Debug>,
 }
 
 pub(super) struct Rank {
     /// Its number in the job.
     pub(super) number: u32,
+    /// Ended before the process is waited for, whose end it would be told first.
+    pub(super) debugger: Option<Gdb>,
     pub(super) process: Process,
     pub(super) socket: Option<OwnedFd>,
-    /// The output that does not go where the launcher's own goes: standard output, standard error.
-    pub(super) streams: [Option<Source>; 2],
+    /// The output that does not go where the launcher's own goes: standard output, standard error, what its debugger says.
+    pub(super) streams: [Option<Source>; 3],
 }
 
 /// What happened to a rank, by its number in the job.
@@ -50,6 +55,9 @@ impl Drop for Crew {
     /// The groups are empty before the warden stands down: whoever kills this process in between leaves nothing behind.
     fn drop(&mut self) {
         self.signal_all(libc::SIGKILL);
+        if self.ranks.iter().any(|r| r.process.end.is_none()) {
+            self.end_debuggers();
+        }
     }
 }
 
@@ -103,7 +111,10 @@ impl Crew {
 
     /// Finds out how a rank ended.
     pub(super) fn look_at_end(&mut self, i: usize, news: &mut Vec<News>) {
-        let Some(end) = self.ranks[i].process.look() else { return };
+        let Some(end) = self.ranks[i].process.look() else {
+            // It has ended, and its debugger does not know yet; how is told then. Nothing can be waited for in place of that.
+            return std::thread::sleep(Duration::from_millis(1));
+        };
         // Its last words are still in the socket.
         self.serve(i, news);
         self.ranks[i].socket = None;
@@ -143,6 +154,14 @@ impl Crew {
             rank.process.signal(libc::SIGTERM);
             // A stopped process hears it only when it runs again.
             rank.process.signal(libc::SIGCONT);
+        }
+    }
+
+    /// The ranks have been killed, and nobody is to look at them any more.
+    pub(super) fn end_debuggers(&mut self) {
+        self.ranks.iter_mut().for_each(|r| r.debugger = None);
+        if let Some(debug) = &mut self.debug {
+            debug.close();
         }
     }
 

@@ -111,6 +111,19 @@ pub enum Output {
     Null,
 }
 
+/// What the ranks are debugged with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Debugger {
+    /// gdb says where a rank is when it gets a signal that means a defect, such as SIGSEGV: the stacks of all threads on the launcher's
+    /// standard error, each line with `[rank N] ` in front.
+    Backtraces,
+    /// Each rank is stopped at its first instruction under a gdb of its own, in a window of a new session of tmux.
+    Windows {
+        /// The name of the session.
+        session: String,
+    },
+}
+
 /// A job to be started.
 #[derive(Clone, Debug)]
 pub struct Launcher {
@@ -133,6 +146,7 @@ pub struct Launcher {
     pub(super) quiet: bool,
     pub(super) verbose: bool,
     pub(super) stats: Option<PathBuf>,
+    pub(super) debugger: Option<Debugger>,
 }
 
 impl Launcher {
@@ -163,6 +177,7 @@ impl Launcher {
             quiet: false,
             verbose: false,
             stats: None,
+            debugger: None,
         }
     }
 
@@ -267,6 +282,12 @@ impl Launcher {
     /// Each rank's numbers are left in this directory, in a file with the rank's number as its name; those of other machines too.
     pub fn stats(mut self, dir: impl Into<PathBuf>) -> Launcher {
         self.stats = Some(dir.into());
+        self
+    }
+
+    /// Runs the ranks under a debugger; all on this machine.
+    pub fn debugger(mut self, debugger: Debugger) -> Launcher {
+        self.debugger = Some(debugger);
         self
     }
 

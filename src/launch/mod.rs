@@ -24,6 +24,7 @@
 //! | [`place`] | what makes a node, and which ranks share one |
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
 //! | `start`, `exec` | how a job begins: from names of programs to running ranks |
+//! | `debug` | ranks under a debugger |
 //! | `crew` | the ranks on one machine |
 //! | `supervise` | its loop, from the first question to the last end; Ctrl-C |
 //! | `daemon` | jobs on several machines: the daemon on each, what is said to it, the launcher's side |
@@ -38,6 +39,7 @@ mod beside;
 pub(crate) mod bind;
 mod crew;
 mod daemon;
+mod debug;
 mod door;
 pub mod embedded;
 mod environment;

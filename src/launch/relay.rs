@@ -74,12 +74,14 @@ pub(crate) struct Lines {
     tag: Option<String>,
     /// Tagged: the begun line. Captured: everything.
     pub(crate) held: Vec<u8>,
+    /// Lines are dropped before the first of this kind.
+    from: Option<fn(&[u8]) -> bool>,
 }
 
 impl Lines {
     /// Lines go to a sink with `tag` in front; without a tag everything is kept.
     pub(crate) fn new(tag: Option<String>) -> Lines {
-        Lines { tag, held: Vec::new() }
+        Lines { tag, held: Vec::new(), from: None }
     }
 
     pub(crate) fn arrived(&mut self, bytes: &[u8], sink: &mut Sink) {
@@ -87,6 +89,11 @@ impl Lines {
         for part in bytes.split_inclusive(|b| *b == b'\n') {
             self.held.extend_from_slice(part);
             if part.ends_with(b"\n") || self.held.len() >= LINE_MAX {
+                if self.from.is_some_and(|is_first| !is_first(&self.held)) {
+                    self.held.clear();
+                    continue;
+                }
+                self.from = None;
                 put_line(tag, &mut self.held, sink);
             }
         }
@@ -96,6 +103,7 @@ impl Lines {
     pub(crate) fn finish(&mut self, sink: &mut Sink) {
         if let Some(tag) = &self.tag
             && !self.held.is_empty()
+            && self.from.is_none()
         {
             put_line(tag, &mut self.held, sink);
         }
@@ -113,6 +121,13 @@ impl Source {
     /// Lines go to the sink with `tag` in front; without a tag everything is kept. The descriptor must not block.
     pub(crate) fn new(fd: OwnedFd, tag: Option<String>) -> Source {
         Source { fd: Some(fd), lines: Lines::new(tag) }
+    }
+
+    /// The same, from the first line on of which `is_first` says so.
+    pub(crate) fn from_line(fd: OwnedFd, tag: String, is_first: fn(&[u8]) -> bool) -> Source {
+        let mut source = Source::new(fd, Some(tag));
+        source.lines.from = Some(is_first);
+        source
     }
 
     pub(crate) fn fd(&self) -> RawFd {

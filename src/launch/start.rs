@@ -4,7 +4,8 @@ use super::bind;
 use super::crew::{Crew, Rank};
 use super::daemon::fleet::{self, Fleet};
 use super::daemon::host_name;
-use super::embedded::{Bind, Launcher, Map, Nodes, Output, Program, Refused};
+use super::debug::Debug;
+use super::embedded::{Bind, Debugger, Launcher, Map, Nodes, Output, Program, Refused};
 use super::exec;
 use super::place;
 use super::relay::{Sink, Source, Typing};
@@ -36,6 +37,7 @@ pub(super) struct Team<'a> {
     pub(super) ranks: &'a [(u32, usize)],
     pub(super) input: Input,
     pub(super) outputs: [Output; 2],
+    pub(super) debugger: Option<&'a Debugger>,
     pub(super) nodes: Option<Nodes>,
     pub(super) bind: Bind,
     pub(super) map: Map,
@@ -89,6 +91,7 @@ impl Supervisor {
                     (true, true) => Input::Pipe,
                 },
                 outputs: [l.stdout, l.stderr],
+                debugger: l.debugger.as_ref(),
                 nodes: l.nodes,
                 bind: l.bind,
                 map: l.map,
@@ -159,22 +162,28 @@ impl Crew {
     ) -> Result<(Crew, Option<OwnedFd>), Refused> {
         let programs: Vec<PathBuf> = team.programs.iter().map(|p| find(team, p)).collect::<Result<_, _>>()?;
         let n = team.ranks.len();
+        let debug = team.debugger.map(|how| Debug::prepare(how, team.ranks.iter().map(|r| r.0))).transpose()?;
         let news = News::new().map_err(system("pipe"))?;
         let warden = Warden::start(n).map_err(system("fork"))?;
-        let mut crew = Crew { warden: Some(warden), ranks: Vec::with_capacity(n), server };
+        let mut crew = Crew { warden: Some(warden), ranks: Vec::with_capacity(n), server, debug: None };
         let mut input = None;
         // Whenever this is left with an error, dropping the crew kills and reaps the ranks that run already.
         for (i, set) in bind::for_ranks(n, team.bind, team.map).into_iter().enumerate() {
             let (rank, program) = team.ranks[i];
             let map = describe(rank, &team.programs[program], set.as_ref());
             let pipe = crew
-                .start_rank(team, &programs[program], i, set, &news)
+                .start_rank(team, &programs[program], i, set, &news, debug.as_ref())
                 .map_err(|e| Refused { code: 1, text: format!("starting rank {rank}: {e}") })?;
             input = input.or(pipe);
             maps.push(format!("{map}, pid {}", crew.ranks[i].process.pid));
         }
         match news.wait().map_err(system("waiting for the ranks to start"))? {
-            None => Ok((crew, input)),
+            None => {
+                if let Some(debug) = debug {
+                    crew.attach(debug).map_err(system("starting the debuggers"))?;
+                }
+                Ok((crew, input))
+            }
             Some((i, step, e)) => {
                 let (rank, program) = team.ranks[i as usize];
                 Err(not_started(team, &team.programs[program], rank, step, e))
@@ -189,13 +198,16 @@ impl Crew {
         local: usize,
         bind: Option<CpuSet>,
         news: &News,
+        debug: Option<&Debug>,
     ) -> io::Result<Option<OwnedFd>> {
         let (rank, number) = team.ranks[local];
         let p = &team.programs[number];
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut input = None;
+        let terminal = debug.map(|d| d.terminal(local)).transpose()?.flatten();
         let stdin = match team.input {
+            _ if terminal.is_some() => None,
             Input::Own if rank == 0 => None,
             Input::Pipe if rank == 0 => {
                 let (read, write) = pipe()?;
@@ -205,8 +217,9 @@ impl Crew {
             }
             _ => Some(File::open("/dev/null")?.into()),
         };
-        let (stdout, out) = stream(team.outputs[0], rank)?;
-        let (stderr, err) = stream(team.outputs[1], rank)?;
+        let outputs = if terminal.is_some() { [Output::Inherit; 2] } else { team.outputs };
+        let (stdout, out) = stream(outputs[0], rank)?;
+        let (stderr, err) = stream(outputs[1], rank)?;
         let place = [
             ("PMI_RANK", rank as usize),
             ("PMI_SIZE", team.size),
@@ -227,15 +240,36 @@ impl Crew {
             env: exec::variables(env),
             wdir: p.wdir.as_deref().or(team.wdir),
             bind,
-            stdio: [stdin, stdout, stderr],
+            stdio: terminal.map_or([stdin, stdout, stderr], |t| t.map(Some)),
+            held: debug.is_some(),
             blocked: team.blocked,
             descriptors: team.descriptors,
             handed: Some(theirs.into()),
             leash: self.warden.as_ref().map_or(-1, Warden::leash),
         };
         let process = Process::of(fork(local as u32, &start, news)?)?;
-        self.ranks.push(Rank { number: rank, process, socket: Some(ours.into()), streams: [out, err] });
+        self.ranks.push(Rank {
+            number: rank,
+            debugger: None,
+            process,
+            socket: Some(ours.into()),
+            streams: [out, err, None],
+        });
         Ok(input)
+    }
+
+    /// Lets the ranks, which are all held, go on under their debuggers.
+    fn attach(&mut self, mut debug: Debug) -> io::Result<()> {
+        for (i, rank) in self.ranks.iter_mut().enumerate() {
+            rank.process.leave_stopped()?;
+            if let Some((gdb, says)) = debug.attach(i, rank.number, rank.process.pid)? {
+                rank.debugger = Some(gdb);
+                rank.streams[2] = Some(says);
+            }
+        }
+        debug.hand_over();
+        self.debug = Some(debug);
+        Ok(())
     }
 }
 
@@ -270,6 +304,7 @@ fn not_started(t: &Team, p: &Program, rank: u32, step: Step, e: io::Error) -> Re
         }
         (Step::Exec, _) => (126, format!("{name} cannot be executed: {e}")),
         (Step::Chdir, _) => (2, format!("{}: {e}", dir.display())),
+        (Step::Trace, _) => (1, format!("{name} cannot be run under a debugger: ptrace is refused here: {e}")),
         (Step::Prepare, _) => (1, format!("starting rank {rank} ({name}): {e}")),
     };
     Refused { code, text }
@@ -297,6 +332,11 @@ fn check(l: &Launcher) -> Result<(), Refused> {
     }
     if l.nodes.is_some_and(|nodes| nodes.count() < 1) {
         return refuse("at least one node is needed".into());
+    }
+    if l.debugger.is_some() && l.spans_machines() {
+        return refuse(
+            "--debug is for ranks on this machine; elsewhere: gdb -p PID (-v shows where each rank runs)".into(),
+        );
     }
     let placed: usize = l.hosts.iter().map(|(_, ranks)| ranks.len()).sum();
     if !l.hosts.is_empty() && (l.nodes.is_some() || placed != l.programs.iter().map(|p| p.n).sum()) {

@@ -116,7 +116,8 @@ impl Supervisor {
         self.signal_all(libc::SIGKILL);
         for i in 0..self.members.len() {
             let Hands::Here(crew) = &mut self.hands else { break };
-            for (source, sink) in crew.ranks[i].streams.iter_mut().zip([&mut self.out, &mut self.err]) {
+            for (s, source) in crew.ranks[i].streams.iter_mut().enumerate() {
+                let sink = if s == 0 { &mut self.out } else { &mut self.err };
                 if let Some(source) = source {
                     source.take_in(sink, usize::MAX);
                     source.finish(sink);
@@ -188,7 +189,7 @@ impl Supervisor {
         }
         match &self.hands {
             Hands::Here(crew) => {
-                let full = [self.out.is_full(), self.err.is_full()];
+                let full = [self.out.is_full(), self.err.is_full(), self.err.is_full()];
                 let reads = |source: &Source, s: usize| !(source.is_tagged() && full[s]);
                 crew.interests(reads, |fd, events, w| add(fd, events, Happening::Crew(w)));
             }
@@ -399,8 +400,9 @@ impl Supervisor {
     fn kill(&mut self) {
         self.ending = Ending::Killed;
         self.signal_all(libc::SIGKILL);
-        if let Hands::Away(fleet) = &mut self.hands {
-            fleet.give_up_soon();
+        match &mut self.hands {
+            Hands::Here(crew) => crew.end_debuggers(),
+            Hands::Away(fleet) => fleet.give_up_soon(),
         }
     }
 

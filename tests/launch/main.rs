@@ -5,6 +5,7 @@
 //! | `command_line` | what is refused and how; several programs; environment, directory, preload |
 //! | `endings` | exit codes, signals, time-out, Ctrl-C, SIGKILL of the launcher: what is said and that nothing is left |
 //! | `finalize` | a finalize that fails makes the exit code non-zero, under every launcher |
+//! | `debug` | ranks under gdb: where they crash, and each in a window of tmux |
 //! | `output` | standard input, output and the terminal |
 //! | `exchange` | PMI-1: ours with our client, ours with garbage, MPICH's mpiexec with our client, MPICH's programs with ours |
 //! | `environment` | jobs started by variables alone: in any order, incomplete, beside strangers |
@@ -17,6 +18,7 @@
 
 mod beside;
 mod command_line;
+mod debug;
 mod endings;
 mod environment;
 mod exchange;

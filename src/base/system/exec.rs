@@ -47,6 +47,8 @@ pub(crate) struct Start<'a> {
     pub(crate) blocked: libc::sigset_t,
     /// The limit of descriptors: likewise.
     pub(crate) descriptors: libc::rlimit,
+    /// It stops at the first instruction of its program, for [`leave_stopped`](super::process::Process::leave_stopped).
+    pub(crate) held: bool,
     /// A descriptor that it inherits.
     pub(crate) handed: Option<OwnedFd>,
     /// The [`Warden`](super::process::Warden)'s pipe.
@@ -59,6 +61,8 @@ pub(crate) enum Step {
     /// Before the program was tried.
     Prepare,
     Chdir,
+    /// The wish to be held.
+    Trace,
     Exec,
 }
 
@@ -81,7 +85,7 @@ impl News {
         File::from(self.read).read_to_end(&mut all)?;
         Ok(all.chunks_exact(12).next().map(|c| {
             let number = |i: usize| i32::from_ne_bytes([c[i], c[i + 1], c[i + 2], c[i + 3]]);
-            let step = [Step::Prepare, Step::Chdir, Step::Exec][number(4).clamp(0, 2) as usize];
+            let step = [Step::Prepare, Step::Chdir, Step::Trace, Step::Exec][number(4).clamp(0, 3) as usize];
             (number(0) as u32, step, Error::from_raw_os_error(number(8)))
         }))
     }
@@ -172,6 +176,13 @@ fn prepare(s: &Start, parent: i32, stdio: [RawFd; 3], wdir: Option<&CStr>) -> St
         // Rust programs ignore SIGPIPE, and exec would hand that on.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::pthread_sigmask(libc::SIG_SETMASK, &s.blocked, std::ptr::null_mut());
+        if s.held {
+            // A debugger that is no ancestor needs to be allowed, where Yama restricts it. Elsewhere this is an error, and no matter.
+            libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY);
+            if libc::ptrace(libc::PTRACE_TRACEME) < 0 {
+                return Step::Trace;
+            }
+        }
     }
     Step::Exec
 }

@@ -110,6 +110,32 @@ impl Process {
         self.end
     }
 
+    /// Lets go of a rank that was started to be held, and has executed its program: it is stopped at the first instruction, and a debugger
+    /// may attach. To be called by the thread that has started it.
+    pub(crate) fn leave_stopped(&self) -> io::Result<()> {
+        // SAFETY: the struct is ours to be filled, all zero is a valid one; the process is our own child, and traced by us.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let mut wait = || {
+                let r = libc::waitid(
+                    libc::P_PID,
+                    self.pid as libc::id_t,
+                    &mut info,
+                    libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT,
+                );
+                if r < 0 { Err(Error::last_os_error()) } else { Ok(info.si_code) }
+            };
+            // One that was killed meanwhile is not traced any more; its end is found like any other.
+            if wait()? == libc::CLD_TRAPPED
+                && libc::ptrace(libc::PTRACE_DETACH, self.pid, 0 as libc::c_long, libc::SIGSTOP as libc::c_long) < 0
+            {
+                let e = Error::last_os_error();
+                return if e.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(e) };
+            }
+            wait().map(drop)
+        }
+    }
+
     /// Sends a signal to the rank and to what it has started.
     pub(crate) fn signal(&self, signal: i32) {
         kill_group(self.pid, signal);

@@ -11,6 +11,7 @@ use fmpl::launch::hosts::{self, Wanted};
 
 use super::stats::Place;
 
+mod debug;
 mod spelling;
 
 /// The options of `fmpl run`.
@@ -71,6 +72,10 @@ pub struct Options {
     /// At the end, what each rank has sent by which way, how it waited, its memory: a table on standard error, or JSON in a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     stats: Option<PathBuf>,
+    /// Run the ranks under gdb: each in a window of a tmux session (tmux, the default in a terminal where tmux is installed), or with
+    /// the stacks of all threads printed when a rank crashes (backtrace)
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    debug: Option<debug::How>,
     /// A rank's failure does not end the others
     #[arg(long)]
     keep_going: bool,
@@ -168,6 +173,7 @@ pub fn spelled(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
 /// Runs the job; its exit code is ours.
 pub fn main(mut o: Options) -> ExitCode {
     let stats = o.stats.take();
+    let debug = o.debug.map(debug::View::of);
     let mut launcher = match o.launcher() {
         Ok(launcher) => launcher,
         Err(text) => return refused(2, &text),
@@ -182,10 +188,18 @@ pub fn main(mut o: Options) -> ExitCode {
             Err(e) => return refused(1, &format!("--stats: a directory for the numbers: {e}")),
         }
     }
-    let outcome = match launcher.run() {
-        Ok(outcome) => outcome,
+    if let Some(view) = &debug {
+        launcher = view.set(launcher);
+    }
+    let job = match launcher.start() {
+        Ok(job) => job,
         Err(e) => return refused(e.code, &e.text),
     };
+    let shown = debug.as_ref().and_then(debug::View::show);
+    let outcome = job.wait();
+    if let Some(shown) = shown {
+        shown.end(&outcome);
+    }
     if let Some((place, file)) = &told
         && let Err(text) = place.tell(&outcome, file)
     {

@@ -241,6 +241,7 @@ impl Branch {
             stdio: [Some(input), Some(output), Some(write)],
             blocked,
             descriptors,
+            held: false,
             handed: None,
             leash: warden.leash(),
         };

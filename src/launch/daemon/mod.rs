@@ -157,6 +157,7 @@ impl Daemon {
                 ranks: &ranks,
                 input: if plan.stdin { Input::Pipe } else { Input::Nothing },
                 outputs: plan.silent.map(|silent| if silent { Output::Null } else { Output::Capture }),
+                debugger: None,
                 nodes: None,
                 bind: plan.bind,
                 map: plan.map,
@@ -184,7 +185,7 @@ impl Daemon {
             Err(Refused { code, text }) => {
                 above.say(&Up::Refused(post.number, code, format!("node {}: {text}", post.host)).encode());
                 let server = Server::part(&[], plan.size as usize, branches.all.len(), true);
-                (Crew { warden: None, ranks: Vec::new(), server }, None)
+                (Crew { warden: None, ranks: Vec::new(), server, debug: None }, None)
             }
         };
         let (number, host) = (post.number, post.host);
