@@ -81,7 +81,6 @@ pub(super) fn leave(ep: &'static Endpoint, unused: Unused) -> Result<()> {
     stats::end(ep);
     awaiting::end();
     crate::base::named::forget();
-    super::agree::part::forget(None);
     coll::close(&unused);
     let closed = ep.close();
     met.and(left_over).and(closed)

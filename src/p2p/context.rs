@@ -43,6 +43,8 @@ pub struct Context {
     pub making: AtomicBool,
     /// The ranks of the world that this one agrees with at this moment on a communicator of their own, in order; none when it does not.
     pub part: Mutex<Vec<u32>>,
+    /// The last letter of each rank here that belongs to another such agreement, which this one may yet come to.
+    pub early: Mutex<BTreeMap<u32, Vec<u8>>>,
     /// The grid that the ranks form, if it was made as one.
     pub grid: OnceLock<Grid>,
 }
@@ -105,6 +107,7 @@ impl Contexts {
             steps: AtomicU32::new(0),
             making: AtomicBool::new(false),
             part: Mutex::default(),
+            early: Mutex::default(),
             grid: OnceLock::new(),
         };
         table[0].put(world);
@@ -172,6 +175,7 @@ impl Contexts {
             steps,
             making,
             part: Mutex::default(),
+            early: Mutex::default(),
             grid: OnceLock::new(),
         }))
     }

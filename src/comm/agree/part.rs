@@ -16,29 +16,15 @@
 //! agreements, and whoever waits for that rank with the dead one in its list goes. Those that have gone may be in a call without the dead
 //! already: so a letter of another list is kept for the call that it belongs to.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::{Agreed, Call, Letter, children, decide, join, parent, refused, settle};
 use crate::base::error::{Error, Result};
-use crate::base::lock::Mutex;
 use crate::base::plain::{bytes_of, bytes_of_mut};
 use crate::lane::map::PART_SLOT;
 use crate::p2p::context::{Context, Offer};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::signal;
-
-/// Letters that came in a call with another list, by communicator and rank there: the last of each.
-static EARLY: Mutex<BTreeMap<(i32, u32), Letter>> = Mutex::new(BTreeMap::new());
-
-fn early() -> crate::base::lock::MutexGuard<'static, BTreeMap<(i32, u32), Letter>> {
-    EARLY.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// The communicator is no more; `None`: none is.
-pub fn forget(comm: Option<i32>) {
-    early().retain(|(of, _), _| comm.is_some_and(|comm| *of != comm));
-}
 
 /// Agrees with these ranks of `context`, of which this process is one, on a new communicator. The units are taken at this rank; with an error
 /// it has no use for them, and has to say so at the place.
@@ -137,11 +123,12 @@ impl Part<'_> {
     fn take(&self, place: u32) -> Result<Letter> {
         let rank = self.ranks[place as usize];
         let lane = self.ep.lane_of(self.context, rank as i32)?;
-        let from = (self.context.handle, rank);
-        if let Entry::Occupied(kept) = early().entry(from)
-            && kept.get().ranks == self.number
+        let early = || self.context.early.lock().unwrap_or_else(|e| e.into_inner());
+        if let Entry::Occupied(kept) = early().entry(rank)
+            && let Some(letter) = read(kept.get()).filter(|letter| letter.ranks == self.number)
         {
-            return Ok(kept.remove());
+            kept.remove();
+            return Ok(letter);
         }
         loop {
             let mut letter = Letter::NONE;
@@ -152,12 +139,20 @@ impl Part<'_> {
                 _ if letter.ranks == self.number => return Ok(letter),
                 None if !dead => return Ok(letter),
                 gone => {
-                    early().insert(from, letter);
+                    early().insert(rank, bytes_of(std::slice::from_ref(&letter)).to_vec());
                     gone.map_or(Ok(()), Err)?;
                 }
             }
         }
     }
+}
+
+/// A letter that was kept.
+fn read(bytes: &[u8]) -> Option<Letter> {
+    let mut letter = Letter::NONE;
+    let room = bytes_of_mut(std::slice::from_mut(&mut letter));
+    (room.len() == bytes.len()).then(|| room.copy_from_slice(bytes))?;
+    Some(letter)
 }
 
 /// What tells lists of ranks apart (FNV-1a).
