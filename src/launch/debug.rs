@@ -145,10 +145,13 @@ struct Pane {
 }
 
 /// What runs in a window. It waits for the rank's process, and then it is gdb. The commands come by a file (gdb takes no pipe), as which
-/// they are taken without a word. `run` would start a process that is not of the job; to quit ends the rank, as with `gdb --args`.
+/// they are taken without a word. gdb may fail an assertion when its window is closed while the rank runs, and is not to leave a core then.
+/// `run` would start a process that is not of the job; to quit ends the rank, as with `gdb --args`.
 const WINDOW: &str = r#"printf 'rank %s, process ' "$1"
 read -r pid && file=$(mktemp) && cat >"$file" <<END && exec gdb -q -p "$pid" -x "$file"
 shell rm "$file"
+maint set internal-error corefile no
+maint set internal-error quit yes
 handle SIGCONT SIGUSR1 SIGUSR2 nostop noprint pass
 shell kill -CONT $pid
 set confirm off

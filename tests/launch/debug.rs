@@ -281,6 +281,9 @@ fn ctrl_c_ends_ranks_that_their_debuggers_hold() {
     );
     tmux.until("outer", "Rank 0 is at its first instruction");
     inner.session(2);
+    // One rank runs, and its gdb waits for it; the other one is held.
+    tmux.types("outer", "run");
+    tmux.until("outer", "libthread_db");
     inner.tell(&["detach-client", "-s", &inner.session(2)]);
     tmux.until("outer", "[detached");
     tmux.tell(&["send-keys", "-t", "outer", "C-c"]).unwrap();

@@ -21,6 +21,8 @@ HOUSE_NEW = [
     ("src/ffi/c/outside.rs", "the same: the calls"),
     ("src/launch/slurm.rs", "plain steps of Slurm"),
     ("src/base/munge.rs", "the same: munge"),
+    ("src/launch/debug.rs", "ranks under a debugger"),
+    ("src/bin/fmpl/run/debug.rs", "the same: the user's terminal"),
     ("src/bin/fmpl/run/spelling.rs", "options of mpirun and mpiexec"),
     ("src/python/", "the Python package"),
     ("src/lane/traffic.rs", "counters by way"),
