@@ -65,3 +65,46 @@ def _():
     ranks = [len(json.loads(text)["ranks"]) for text in done.stdout.splitlines()]
     share = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime")) / lasted
     return f"{share * 100:.2f} %, {len(ranks)} looks at {min(ranks, default=0)} ranks", len(ranks) == 10 and min(ranks) == 64 and share <= 0.01
+
+
+# ---- the page of fmpl bench --html
+
+def pixels(file):
+    """The colours of a picture, (red, green, blue): how often each is there. PNG of 8 bits, as browsers write it."""
+    data, at, packed = file.read_bytes(), 8, b""
+    while at < len(data):
+        length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        chunk = data[at + 8 : at + 8 + length]
+        if kind == b"IHDR":
+            width, depth, step = int.from_bytes(chunk[:4], "big"), chunk[8], {2: 3, 6: 4}[chunk[9]]
+            assert depth == 8
+        packed += chunk if kind == b"IDAT" else b""
+        at += length + 12
+    lines, size, above, colours = zlib.decompress(packed), width * step, bytes(width * step), collections.Counter()
+    for start in range(0, len(lines), size + 1):
+        how, line = lines[start], bytearray(lines[start + 1 : start + 1 + size])
+        for i in range(size if how else 0):
+            left, up, corner = (line[i - step], above[i], above[i - step]) if i >= step else (0, above[i], 0)
+            guess = left + up - corner
+            nearest = min((left, up, corner), key=lambda v: abs(guess - v))
+            line[i] = (line[i] + (0, left, up, (left + up) // 2, nearest)[how]) & 255
+        colours.update(zip(line[0::step], line[1::step], line[2::step]))
+        above = line
+    return colours
+
+
+@line("users", "fmpl bench --html, opened in Chromium: shows text, and lines in the colour of FMPL", "all")
+def _():
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not browser:
+        raise Missing("Chromium is not installed")
+    with tempfile.TemporaryDirectory() as place:
+        page, picture = pathlib.Path(place, "page.html"), pathlib.Path(place, "page.png")
+        measured = ["pingpong", "echo", "--sizes", "8,1k,64k", "--rounds", "1", "--blocks", "2", "--iterations", "50", "--quiet"]
+        subprocess.run([bench.fmpl, "bench", *measured, "--html", page], check=True, capture_output=True)
+        shot = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={place}/profile", "--window-size=800,900"]
+        subprocess.run([browser, *shot, f"--screenshot={picture}", f"file://{page}"], check=True, capture_output=True, timeout=120)
+        colours = pixels(picture)
+    text, fmpl, white = (colours[c] for c in ((0x22, 0x22, 0x22), (0, 90, 181), (255, 255, 255)))
+    shown = f"{len(colours)} colours, {text} points of text, {fmpl} of lines, {white / colours.total() * 100:.0f} % white"
+    return shown, text > 500 and fmpl > 200 and white < 0.99 * colours.total()

@@ -15,7 +15,7 @@ const STYLE: &str = "
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222; background: #fff }
 h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 2px solid #ddd; padding-top: 1rem }
 code { background: #f2f2f2; padding: .1em .3em; overflow-wrap: anywhere }
-svg { width: 100%; height: auto; max-width: 960px }
+svg { display: block; width: 100%; height: auto; max-width: 960px }
 .wide { overflow-x: auto } table { border-collapse: collapse; margin: 1rem 0 }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap }
 th:first-child, td:first-child { text-align: left } caption { text-align: left; font-weight: 600; padding: .3rem 0 }
@@ -135,7 +135,7 @@ fn blocks(m: &Measured, out: &mut String) {
 }
 
 fn unit(figure: &Figure) -> String {
-    if figure.unit.is_empty() { String::new() } else { format!(", {}", plain(figure.unit)) }
+    if figure.unit.is_empty() { String::new() } else { format!(", {}", plain(&figure.unit.replace("us", "µs"))) }
 }
 
 /// Text in HTML.

@@ -75,6 +75,11 @@ pub fn svg(m: &Measured, f: usize) -> Result<String, String> {
     Ok(out)
 }
 
+/// A number at the vertical axis, without the last bits of what was computed.
+fn tick(y: &f64) -> String {
+    if *y >= 1.0 { format!("{y:.0}") } else { ((y * 1e9).round() / 1e9).to_string() }
+}
+
 /// A line of the picture.
 struct Line {
     title: String,
@@ -112,10 +117,12 @@ fn picture(
         .bold_line_style(GREY.mix(0.35))
         .light_line_style(GREY.mix(0.12))
         .x_labels(14)
+        .x_max_light_lines(1)
+        .y_max_light_lines(5)
         .x_desc(if sized { "message size" } else { "number" })
         .y_desc(unit)
         .x_label_formatter(&label)
-        .y_label_formatter(&|y: &f64| if *y >= 1.0 { format!("{y:.0}") } else { format!("{y}") })
+        .y_label_formatter(&tick)
         .label_style(("sans-serif", 16))
         .axis_desc_style(("sans-serif", 18))
         .draw()?;
@@ -153,4 +160,15 @@ fn picture(
         .draw()?;
     area.present()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tick;
+
+    #[test]
+    fn numbers_at_the_axis_are_short() {
+        let ticks = [0.1 + 0.2, 0.7000000000000001, 0.001, 1.0, 300.0].map(|y| tick(&y));
+        assert_eq!(ticks, ["0.3", "0.7", "0.001", "1", "300"]);
+    }
 }
