@@ -151,16 +151,12 @@ pub fn shared_free(mine: *mut u8, _unused: Unused) -> Result<()> {
 ///
 /// Dropped without [`SharedWindow::free`], it keeps its memory until the job ends.
 pub struct SharedWindow<'job, T: Plain> {
-    mine: NonNull<u8>,
+    /// Where this rank's part begins.
+    mine: usize,
     parts: Vec<SharedValues<T>>,
     claims: &'job Claims,
     _job: PhantomData<&'job Job>,
 }
-
-// SAFETY: its address is only looked up; the values are shared with other processes in any case.
-unsafe impl<T: Plain> Send for SharedWindow<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Plain> Sync for SharedWindow<'_, T> {}
 
 impl<T: Plain> SharedWindow<'_, T> {
     /// The part of a rank; panics when there is no such one.
@@ -172,7 +168,7 @@ impl<T: Plain> SharedWindow<'_, T> {
     /// window back: then the memory is kept until the job ends.
     pub fn free(self) -> Result<()> {
         // SAFETY: the parts go with this value; and at the other ranks theirs, of this very window, before any of them gets further.
-        self.claims.collective(|| shared_free(self.mine.as_ptr(), unsafe { Unused::promised() }))?
+        self.claims.collective(|| shared_free(self.mine as *mut u8, unsafe { Unused::promised() }))?
     }
 }
 
@@ -203,11 +199,11 @@ impl<'job> Comm<'job> {
                 parts[self.rank].room().zero();
             }
             let good = each(endpoint()?.context(self.id)?, u64::from(parts.is_ok()))?;
-            match (parts, NonNull::new(mine)) {
-                (Ok(parts), Some(mine)) if good.iter().all(|good| *good == 1) => {
-                    Ok(SharedWindow { mine, parts, claims: self.claims, _job: PhantomData })
+            match parts {
+                Ok(parts) if good.iter().all(|good| *good == 1) => {
+                    Ok(SharedWindow { mine: mine as usize, parts, claims: self.claims, _job: PhantomData })
                 }
-                (parts, _) => {
+                parts => {
                     // SAFETY: no rank uses it: each has found that not all can.
                     shared_free(mine, unsafe { Unused::promised() })?;
                     Err(parts
