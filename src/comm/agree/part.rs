@@ -16,10 +16,12 @@
 //! agreements, and whoever waits for that rank with the dead one in its list goes. Those that have gone may be in a call without the dead
 //! already: so a letter of another list is kept for the call that it belongs to.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
 
 use super::{Agreed, Call, Letter, children, decide, join, parent, refused, settle};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::plain::{bytes_of, bytes_of_mut};
 use crate::lane::map::PART_SLOT;
 use crate::p2p::context::{Context, Offer};
@@ -32,7 +34,7 @@ pub fn agree(ep: &'static Endpoint, context: &Context, ranks: &[u32]) -> Result<
     let mut tree = ranks.to_vec();
     tree.sort_unstable();
     let place = tree.iter().position(|rank| *rank == context.group.rank()).unwrap_or(0) as u32;
-    let part = Part { ep, context, ranks: &tree, place, number: number(ranks) };
+    let part = Part { ep, context, ranks: &tree, place, number: number(ranks), lost: RefCell::default() };
     let mut world: Vec<u32> = tree.iter().map(|rank| context.group.world_rank(*rank)).collect();
     world.sort_unstable();
     *context.part.lock().unwrap_or_else(|e| e.into_inner()) = world;
@@ -57,6 +59,8 @@ struct Part<'a> {
     place: u32,
     /// What tells this list from others.
     number: u64,
+    /// Places with which there are no letters any more in this call: who has left it, or is dead. Another letter would wait for them.
+    lost: RefCell<BTreeSet<u32>>,
 }
 
 impl Part<'_> {
@@ -80,30 +84,38 @@ impl Part<'_> {
 
     /// Up and down the tree once; `decide` is the root's.
     fn exchange(&self, mut letter: Letter, decide: impl FnOnce(&mut Letter)) -> Letter {
-        let mut missing = Vec::new();
         for child in children(self.place, self.ranks.len() as u32) {
-            match self.take(child) {
+            match self.with(child, || self.take(child)) {
                 Ok(theirs) => join(&mut letter, &mut Vec::new(), &theirs, &[]),
-                Err(error) => {
-                    missing.push(child);
-                    letter.trouble(error.code() as u64, self.about(child));
-                }
+                Err(code) => letter.trouble(code as u64, self.about(child)),
             }
         }
         if self.place == 0 {
             decide(&mut letter);
         } else {
             let above = parent(self.place);
-            match self.give(above, &letter).and_then(|()| self.take(above)) {
-                Ok(decided) => letter = decided,
-                Err(error) => letter.trouble(error.code() as u64, self.about(above)),
+            match self.with(above, || self.give(above, &letter).and_then(|()| self.take(above))) {
+                Ok(decided) if decided.ranks == self.number => letter = decided,
+                Ok(_) => letter.trouble(Code::Argument as u64, (Call::OtherGroup as u64) << 32),
+                Err(code) => letter.trouble(code as u64, self.about(above)),
             }
         }
-        for child in children(self.place, self.ranks.len() as u32).filter(|child| !missing.contains(child)) {
+        for child in children(self.place, self.ranks.len() as u32) {
             // One that is dead by now needs no letter.
-            let _ = self.give(child, &letter);
+            let _ = self.with(child, || self.give(child, &letter));
         }
         letter
+    }
+
+    /// Letters with a place, unless it is lost; an error loses it.
+    fn with<T>(&self, place: u32, letters: impl FnOnce() -> Result<T>) -> core::result::Result<T, Code> {
+        if self.lost.borrow().contains(&place) {
+            return Err(Code::Peer);
+        }
+        letters().map_err(|error| {
+            self.lost.borrow_mut().insert(place);
+            error.code()
+        })
     }
 
     /// Whom trouble with a place is about: the dead one of whom that rank has heard, or itself.
