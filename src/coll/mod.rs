@@ -53,8 +53,7 @@ use function::Vector;
 pub use request::{Begun, begin, is_pending, left_over, test, wait};
 use team::Team;
 pub use ticket::{TICKETS, Ticket, begin as begin_apart};
-pub use uneven::Sizes;
-use uneven::{Block, Uneven};
+pub use uneven::{Sizes, allgatherv, alltoallv, gatherv, scatterv};
 
 use crate::base::atomics::Ordering;
 use crate::base::bytes::{Bytes, Room};
@@ -315,66 +314,6 @@ fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'stati
         None => team.run(exchange::exchange(team, pattern, b)),
         Some(_) => team.run(between::exchange(team, pattern, b)),
     }
-}
-
-/// `fmpl_gatherv`: `size` bytes of each rank come to their places in `take` of the root, where alone `sizes` counts.
-pub fn gatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: Sizes<'_>, root: i32) -> Result<()> {
-    let team = team(endpoint()?, comm)?;
-    let root = check_root(team, root, "gatherv")?;
-    let taken = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
-    uneven(team, Pattern::Gather(root), Operation::Gatherv, (give, Side::Whole(size)), (take, taken))
-}
-
-/// `fmpl_allgatherv`: `size` bytes of each rank come to their places in `take` of all ranks.
-pub fn allgatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: Sizes<'_>) -> Result<()> {
-    let (given, taken) = (Side::Whole(size), Side::Blocks(sizes));
-    uneven(team(endpoint()?, comm)?, Pattern::Allgather, Operation::Allgatherv, (give, given), (take, taken))
-}
-
-/// `fmpl_scatterv`: each rank gets its own block of the root's, where alone `sizes` counts, as `size` bytes.
-pub fn scatterv(comm: i32, give: Bytes<'_>, sizes: Sizes<'_>, take: Room<'_>, size: usize, root: i32) -> Result<()> {
-    let team = team(endpoint()?, comm)?;
-    let root = check_root(team, root, "scatterv")?;
-    let given = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
-    uneven(team, Pattern::Scatter(root), Operation::Scatterv, (give, given), (take, Side::Whole(size)))
-}
-
-/// `fmpl_alltoallv`: each rank gets its own block of each rank's. The two buffers do not overlap.
-pub fn alltoallv(comm: i32, give: Bytes<'_>, given: Sizes<'_>, take: Room<'_>, taken: Sizes<'_>) -> Result<()> {
-    let (given, taken) = (Side::Blocks(given), Side::Blocks(taken));
-    uneven(team(endpoint()?, comm)?, Pattern::Alltoall, Operation::Alltoallv, (give, given), (take, taken))
-}
-
-/// What is in a buffer.
-enum Side<'a> {
-    /// One block of so many bytes.
-    Whole(usize),
-    /// One for each rank.
-    Blocks(Sizes<'a>),
-}
-
-/// Blocks of different lengths.
-fn uneven(
-    team: &'static Team,
-    pattern: Pattern,
-    operation: Operation,
-    (give, given): (Bytes<'_>, Side<'_>),
-    (take, taken): (Room<'_>, Side<'_>),
-) -> Result<()> {
-    let call = operation.name();
-    let blocks = |side| match side {
-        Side::Whole(len) => Ok((vec![Block::whole(len)], len)),
-        Side::Blocks(sizes) => sizes.blocks(team, call),
-    };
-    let ((given, most_given), (taken, most_taken)) = (blocks(given)?, blocks(taken)?);
-    let (give, take) = (check_bytes(team, give, most_given, call)?, check_room(team, take, most_taken, call)?);
-    let _in = InCall::enter(team, call)?;
-    let uneven = Uneven { pattern, operation, give, given, take, taken };
-    let own = uneven.keep(team);
-    if team.whole == 1 {
-        return own;
-    }
-    team.run(uneven.exchange(team)).and(own)
 }
 
 /// `fmpl_neighbour_alltoall`: a block of `size` bytes to each neighbour on the communicator's grid, and one from each; `one`: the same to all

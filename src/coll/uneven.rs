@@ -7,8 +7,10 @@
 use super::exchange::Pattern;
 use super::messages::Party;
 use super::team::Team;
+use super::{InCall, check_bytes, check_room, check_root, team};
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
+use crate::p2p::endpoint::endpoint;
 use crate::wait::Operation;
 
 /// Lengths and places of a block for each rank, in bytes; no places: one right behind the other.
@@ -20,23 +22,83 @@ pub struct Sizes<'a> {
     pub places: &'a [usize],
 }
 
+/// `fmpl_gatherv`: `size` bytes of each rank come to their places in `take` of the root, where alone `sizes` counts.
+pub fn gatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: Sizes<'_>, root: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let root = check_root(team, root, "gatherv")?;
+    let taken = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
+    uneven(team, Pattern::Gather(root), Operation::Gatherv, (give, Side::Whole(size)), (take, taken))
+}
+
+/// `fmpl_allgatherv`: `size` bytes of each rank come to their places in `take` of all ranks.
+pub fn allgatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: Sizes<'_>) -> Result<()> {
+    let (given, taken) = (Side::Whole(size), Side::Blocks(sizes));
+    uneven(team(endpoint()?, comm)?, Pattern::Allgather, Operation::Allgatherv, (give, given), (take, taken))
+}
+
+/// `fmpl_scatterv`: each rank gets its own block of the root's, where alone `sizes` counts, as `size` bytes.
+pub fn scatterv(comm: i32, give: Bytes<'_>, sizes: Sizes<'_>, take: Room<'_>, size: usize, root: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let root = check_root(team, root, "scatterv")?;
+    let given = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
+    uneven(team, Pattern::Scatter(root), Operation::Scatterv, (give, given), (take, Side::Whole(size)))
+}
+
+/// `fmpl_alltoallv`: each rank gets its own block of each rank's. The two buffers do not overlap.
+pub fn alltoallv(comm: i32, give: Bytes<'_>, given: Sizes<'_>, take: Room<'_>, taken: Sizes<'_>) -> Result<()> {
+    let (given, taken) = (Side::Blocks(given), Side::Blocks(taken));
+    uneven(team(endpoint()?, comm)?, Pattern::Alltoall, Operation::Alltoallv, (give, given), (take, taken))
+}
+
+/// What is in a buffer.
+enum Side<'a> {
+    /// One block of so many bytes.
+    Whole(usize),
+    /// One for each rank.
+    Blocks(Sizes<'a>),
+}
+
+/// Blocks of different lengths.
+fn uneven(
+    team: &'static Team,
+    pattern: Pattern,
+    operation: Operation,
+    (give, given): (Bytes<'_>, Side<'_>),
+    (take, taken): (Room<'_>, Side<'_>),
+) -> Result<()> {
+    let call = operation.name();
+    let blocks = |side| match side {
+        Side::Whole(len) => Ok((vec![Block::whole(len)], len)),
+        Side::Blocks(sizes) => sizes.blocks(team, call),
+    };
+    let ((given, most_given), (taken, most_taken)) = (blocks(given)?, blocks(taken)?);
+    let (give, take) = (check_bytes(team, give, most_given, call)?, check_room(team, take, most_taken, call)?);
+    let _in = InCall::enter(team, call)?;
+    let uneven = Uneven { pattern, operation, give, given, take, taken };
+    let own = uneven.keep(team);
+    if team.whole == 1 {
+        return own;
+    }
+    team.run(uneven.exchange(team)).and(own)
+}
+
 /// A block of a buffer: where it begins, and its bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Block {
+struct Block {
     at: usize,
     len: usize,
 }
 
 impl Block {
     /// All of a buffer.
-    pub(super) fn whole(len: usize) -> Block {
+    fn whole(len: usize) -> Block {
         Block { at: 0, len }
     }
 }
 
 impl Sizes<'_> {
     /// The block of each rank, and up to where they reach.
-    pub(super) fn blocks(&self, team: &Team, call: &str) -> Result<(Vec<Block>, usize)> {
+    fn blocks(&self, team: &Team, call: &str) -> Result<(Vec<Block>, usize)> {
         let wrong = |what: String| Error::new(Code::Argument, format!("rank {}: {call}: {what}", team.ep.rank));
         if self.sizes.len() != team.whole || !(self.places.is_empty() || self.places.len() == team.whole) {
             let (sizes, places) = (self.sizes.len(), self.places.len());
@@ -62,7 +124,7 @@ impl Sizes<'_> {
 }
 
 /// What a member gives and takes; of what it has no part in there are no blocks.
-pub(super) struct Uneven<'a> {
+struct Uneven<'a> {
     pub pattern: Pattern,
     pub operation: Operation,
     pub give: Bytes<'a>,
