@@ -235,7 +235,7 @@ pub(crate) fn in_foreground() -> bool {
 }
 
 /// Ticks of a second, in which the kernel counts the time of processors.
-pub(crate) fn ticks() -> i64 {
+pub fn ticks() -> i64 {
     // SAFETY: takes numbers only.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1)
 }

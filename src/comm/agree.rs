@@ -22,8 +22,8 @@ pub(super) mod part;
 use crate::base::error::{Code, Error, Result};
 use crate::base::named::Named;
 use crate::base::plain::{bytes_of, bytes_of_mut, of_plain};
-use crate::lane::Place;
 use crate::lane::map::{CREATE_SLOT, INDEX_MAX, Life, SYSTEM_INDICES, UNIT_SLOTS, UNITS};
+use crate::lane::{Lane, Place};
 use crate::p2p::context::{Context, OFFER_UNITS, OFFER_WORDS, Offer};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::signal;
@@ -132,6 +132,16 @@ impl Letter {
             letter.trouble_of(&e, ep.rank);
         }
         letter
+    }
+
+    fn send(&self, ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result<()> {
+        signal::message(ep, lane, slot, bytes_of(std::slice::from_ref(self)))
+    }
+
+    fn receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result<Letter> {
+        let mut letter = Letter::NONE;
+        signal::receive(ep, lane, slot, bytes_of_mut(std::slice::from_mut(&mut letter)))?;
+        Ok(letter)
     }
 
     fn is_good(&self) -> bool {
@@ -322,15 +332,13 @@ fn decide(letter: &mut Letter) {
 /// Sends letter and wishes to a rank.
 fn give(ep: &'static Endpoint, context: &Context, to: u32, letter: &Letter, wishes: &[Wish]) -> Result<()> {
     let lane = ep.lane_of(context, to as i32)?;
-    let letter = Letter { wishes: wishes.len() as u64, ..*letter };
-    signal::message(ep, lane, CREATE_SLOT, bytes_of(std::slice::from_ref(&letter)))?;
+    Letter { wishes: wishes.len() as u64, ..*letter }.send(ep, lane, CREATE_SLOT)?;
     signal::message(ep, lane, CREATE_SLOT, bytes_of(wishes))
 }
 
 fn take(ep: &'static Endpoint, context: &Context, from: u32) -> Result<(Letter, Vec<Wish>)> {
     let lane = ep.lane_of(context, from as i32)?;
-    let mut letter = Letter::NONE;
-    signal::receive(ep, lane, CREATE_SLOT, bytes_of_mut(std::slice::from_mut(&mut letter)))?;
+    let letter = Letter::receive(ep, lane, CREATE_SLOT)?;
     let nothing = Wish { first: 0, count: 0, colour: 0, order: 0, step: 0 };
     let mut wishes = vec![nothing; (letter.wishes as usize).min(context.group.size() as usize)];
     signal::receive(ep, lane, CREATE_SLOT, bytes_of_mut(&mut wishes))?;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fmpl::base::clock::now_ns;
+use fmpl::base::system::ticks as ticks_of_second;
 use fmpl::wait::Waits;
 use fmpl::{Traffic, Watched, WayTaken};
 use serde_json::{Value, json};
@@ -203,8 +204,6 @@ struct Row {
 }
 
 const WAYS: usize = WayTaken::ALL.len();
-/// Ticks of the clock by which the kernel counts time on processors (`USER_HZ`), which is the same on all that run Linux now.
-const TICKS: f64 = 100.0;
 
 impl Row {
     fn of(rank: u32, seen: &Seen, before: Option<&Seen>) -> Row {
@@ -220,7 +219,7 @@ impl Row {
         let longest = seen.waits.iter().min_by_key(|w| w.since_ns);
         let wait = longest.map(|w| (*w, Duration::from_nanos(seen.at_ns.saturating_sub(w.since_ns))));
         let (pid, takes_part, totals) = (seen.pid, seen.takes_part, seen.traffic.clone().ok());
-        Row { rank, pid, takes_part, processor: ticks as f64 / TICKS / passed, rates, totals, wait }
+        Row { rank, pid, takes_part, processor: ticks as f64 / ticks_of_second() as f64 / passed, rates, totals, wait }
     }
 
     fn sent(&self) -> [f64; 2] {
@@ -343,7 +342,13 @@ mod tests {
         let seen =
             |at, at_ns, ticks, traffic, waits| Seen { pid: 5, at, at_ns, takes_part: true, ticks, waits, traffic };
         let before = seen(start, 0, 100, Ok(then), vec![]);
-        let after = seen(start + Duration::from_secs(2), 3_500_000_000, 250, Ok(now), vec![w]);
+        let after = seen(
+            start + Duration::from_secs(2),
+            3_500_000_000,
+            100 + 3 * ticks_of_second() as u64 / 2,
+            Ok(now),
+            vec![w],
+        );
         let row = Row::of(1, &after, Some(&before));
         assert_eq!((row.sent(), row.received(), row.processor), ([2000.0, 4_512_000.0], 1000.0, 0.75));
         let text = table(&[row], 4);

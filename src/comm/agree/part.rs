@@ -22,11 +22,11 @@ use std::collections::btree_map::Entry;
 
 use super::{Agreed, Call, Letter, children, decide, join, parent, refused, settle};
 use crate::base::error::{Code, Error, Result};
+use crate::base::key;
 use crate::base::plain::{bytes_of, bytes_of_mut};
 use crate::lane::map::PART_SLOT;
 use crate::p2p::context::{Context, Offer};
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::signal;
 
 /// Agrees with these ranks of `context`, of which this process is one, on a new communicator. The units are taken at this rank; with an error
 /// it has no use for them, and has to say so at the place.
@@ -129,7 +129,7 @@ impl Part<'_> {
 
     fn give(&self, place: u32, letter: &Letter) -> Result<()> {
         let lane = self.ep.lane_of(self.context, self.ranks[place as usize] as i32)?;
-        signal::message(self.ep, lane, PART_SLOT, bytes_of(std::slice::from_ref(letter)))
+        letter.send(self.ep, lane, PART_SLOT)
     }
 
     fn take(&self, place: u32) -> Result<Letter> {
@@ -143,8 +143,7 @@ impl Part<'_> {
             return Ok(letter);
         }
         loop {
-            let mut letter = Letter::NONE;
-            signal::receive(self.ep, lane, PART_SLOT, bytes_of_mut(std::slice::from_mut(&mut letter)))?;
+            let letter = Letter::receive(self.ep, lane, PART_SLOT)?;
             // Where nobody has died the lists are not the same, and both are told. Else that rank is in another call than this one.
             let dead = self.ep.knows_of_a_death(self.context);
             match self.ep.gone(lane, PART_SLOT, "making a communicator") {
@@ -167,7 +166,8 @@ fn read(bytes: &[u8]) -> Option<Letter> {
     Some(letter)
 }
 
-/// What tells lists of ranks apart (FNV-1a).
+/// What tells lists of ranks apart.
 fn number(ranks: &[u32]) -> u64 {
-    ranks.iter().fold(0xcbf2_9ce4_8422_2325, |hash, rank| (hash ^ u64::from(*rank)).wrapping_mul(0x100_0000_01b3))
+    let digest = key::digest(bytes_of(ranks));
+    u64::from_ne_bytes(std::array::from_fn(|k| digest[k]))
 }
