@@ -69,6 +69,8 @@ pub struct Spool {
     open_pages: AtomicUsize,
     /// Pages from here on have never been taken: whoever looks at all pages in use ends here, however large the budgets are.
     untaken: AtomicUsize,
+    /// Messages that pass before [`Spool::stays_within`] looks at all blocks again.
+    in_vain: AtomicU32,
     /// Told before pages are given back to the system: who has them registered with a device.
     pub on_remove: std::sync::OnceLock<crate::fabric::shm::region::OnRemove>,
 }
@@ -137,6 +139,7 @@ impl Spool {
             tables: Tables::new()?,
             open_pages: AtomicUsize::new(0),
             untaken: AtomicUsize::new(0),
+            in_vain: AtomicU32::new(0),
             on_remove: Default::default(),
         };
         spool.budget_at(0).set(limit, timeout_ms);
@@ -169,6 +172,7 @@ impl Spool {
         for n in 0..2 {
             self.budget_at(n).used.store(0, Ordering::Relaxed);
         }
+        self.in_vain.store(0, Ordering::Relaxed);
     }
 
     /// Sets limit and time-out, of the job or of a communicator, which has its own from then on.

@@ -218,9 +218,10 @@ impl Sender {
     /// A message whose receiver does something else, up to some size: copied into the spool and out of it by loads and stores it
     /// costs less than a call to the kernel. Half of the spool stays for what nothing is posted for.
     fn spool_unawaited(&mut self) -> bool {
-        let budget = self.ep.spool.budget(self.lane.comm());
         let most = if self.request { self.ways().unawaited_isend } else { self.ways().unawaited };
-        if !self.is_exchanged() && (self.len > most || budget.used() + self.len > budget.limit() / 2) {
+        if !self.is_exchanged()
+            && (self.len > most || !self.ep.spool.stays_within(self.lane.comm(), self.len, usize::MAX))
+        {
             return false;
         }
         self.take_landing();
@@ -231,12 +232,12 @@ impl Sender {
     /// other: that is faster than the kernel's copies, up to some size, and as long as not much more is on its way through the spool. On one node:
     /// to another the spool is a detour.
     pub(super) fn is_exchanged(&self) -> bool {
-        let (most, budget) = (self.ways().unawaited_exchange, self.ep.spool.budget(self.lane.comm()));
+        let most = self.ways().unawaited_exchange;
         self.len <= most
             && self.lane.peer.is_some()
             && self.ep.tuning.way == Way::Auto
             && self.lane.awaits_long()
-            && budget.used() + self.len <= (2 * most).min(budget.limit() / 2)
+            && self.ep.spool.stays_within(self.lane.comm(), self.len, 2 * most)
     }
 
     fn direct(&mut self, way: WayTaken) -> Put {

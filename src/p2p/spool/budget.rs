@@ -3,6 +3,9 @@
 use super::*;
 use crate::base::record::of_atomics;
 
+/// A look at all blocks that found too little is not repeated before so many messages have gone another way.
+pub(super) const IN_VAIN: u32 = 64;
+
 of_atomics! { Record:
     /// How much a communicator, or the job, may spool, and how patient its sends are.
     pub struct Budget {
@@ -59,6 +62,28 @@ impl Spool {
         if budget.own.swap(0, Ordering::AcqRel) != 0 {
             budget.limit.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Are so many bytes more within `most`, and within half of the budget? What receivers are done with stays charged until somebody looks:
+    /// so before it is said that they are not, somebody does.
+    pub fn stays_within(&self, comm: i32, bytes: usize, most: usize) -> bool {
+        let budget = self.budget(comm);
+        let most = most.min(budget.limit() / 2);
+        let fits = || budget.used().saturating_add(bytes) <= most;
+        fits() || bytes <= most && self.looks_again(fits)
+    }
+
+    #[cold]
+    fn looks_again(&self, fits: impl Fn() -> bool) -> bool {
+        let passing = self.in_vain.load(Ordering::Relaxed);
+        if passing > 0 {
+            self.in_vain.store(passing - 1, Ordering::Relaxed);
+            return false;
+        }
+        self.reclaim();
+        let fits = fits();
+        self.in_vain.store(if fits { 0 } else { IN_VAIN }, Ordering::Relaxed);
+        fits
     }
 
     pub(super) fn charge(&self, budget: &Budget, charge: usize) -> bool {

@@ -164,3 +164,22 @@ fn threads_take_and_give_back_at_once() {
     s.reclaim();
     assert_eq!(s.budget(0).used(), 0);
 }
+
+#[test]
+fn what_receivers_are_done_with_does_not_count_against_half_of_the_budget() {
+    let (_r, s) = spool(1 << 20);
+    let held: Vec<_> = (0..8).map(|_| s.take(0, 60 << 10, 64 << 10).unwrap()).collect();
+    assert!(s.stays_within(0, 0, usize::MAX), "half of it is used, and no more");
+    assert!(!s.stays_within(0, 8 << 10, usize::MAX), "nobody is done");
+    held.iter().for_each(|b| done(&s, *b));
+    // The look in vain is not repeated for every message, but soon.
+    let refused = (0..).take_while(|_| !s.stays_within(0, 8 << 10, usize::MAX)).take(1000).count();
+    assert_eq!((refused, s.budget(0).used()), (super::budget::IN_VAIN as usize, 0));
+    // Where a look helps each has one at once.
+    for _ in 0..3 {
+        let held: Vec<_> = (0..8).map(|_| s.take(0, 60 << 10, 64 << 10).unwrap()).collect();
+        held.iter().for_each(|b| done(&s, *b));
+        assert!(s.stays_within(0, 8 << 10, 64 << 10));
+    }
+    assert!(!s.stays_within(0, 65 << 10, 64 << 10) && !s.stays_within(0, 1 << 20, usize::MAX));
+}
