@@ -218,9 +218,10 @@ impl Progress {
         let sent = self.sent.load(Ordering::Relaxed);
         // In full width: near `sent`, or one beyond, when a message that another thread is just sending is acknowledged already.
         let known = sent.wrapping_add_signed(known.wrapping_sub(sent as u32) as i32 as i64);
-        let mut acked = land.got(known);
+        // A landing that is looked at twice was written before what the half said at the first look: it tells nothing new.
+        let mut acked = land.got_beyond(known).unwrap_or(known);
         if acked != sent {
-            // Perhaps more than 4095 messages went since the last landing from there.
+            // Perhaps more messages went since the last landing from there than its number tells apart.
             acked = acked.max(theirs.acked_of(sent));
         }
         if acked != known {
@@ -450,6 +451,16 @@ mod tests {
                 assert!(p.is_acked(got), "{got} of {sent}");
             }
         }
+        // A landing that is looked at twice, while the half says more than it: what was known stays, for the next landing to go on from.
+        let p = zero();
+        p.sent.store(7000, Ordering::Relaxed);
+        for _ in 0..2 {
+            p.note_acked(Land::new(1, 6999, Kind::Inline, 8, 1), &half(7000));
+            assert!(p.is_acked(7000));
+        }
+        p.sent.store(7001, Ordering::Relaxed);
+        p.note_acked(Land::new(2, 7001, Kind::Inline, 8, 1), &half(7000));
+        assert!(p.is_acked(7001));
         // Many went since the last landing: the acknowledgement in the half is nearer.
         let p = zero();
         p.sent.store(10_000, Ordering::Relaxed);

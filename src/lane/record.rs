@@ -153,6 +153,12 @@ impl Land {
     pub fn got(self, known: u64) -> u64 {
         known + ((self.0 >> GOT_AT).wrapping_sub(known) & ((1 << GOT_BITS) - 1))
     }
+    /// The same where it may have been less: `None` then, or if it was 2048 or more beyond.
+    #[inline(always)]
+    pub fn got_beyond(self, known: u64) -> Option<u64> {
+        let got = self.got(known);
+        (got - known < 1 << (GOT_BITS - 1)).then_some(got)
+    }
 }
 
 /// What the split line of message `seq` of a direction ends in. Both directions use the line in turn, each with its own numbers.
