@@ -177,6 +177,32 @@ pub fn goes_one_way() {
     finalize();
 }
 
+/// Short messages in turn go through the landing, also on an index on which long ones have crossed.
+pub fn goes_in_turn_again() {
+    init(8);
+    let other = 1 - rank();
+    let (long, mut came) = (vec![rank() as u8; 64 << 10], vec![0; 64 << 10]);
+    for _ in 0..200 {
+        sendrecv(&long, other, 1, &mut came, other, 1);
+        assert!(came.iter().all(|byte| *byte == other as u8));
+    }
+    let (before, messages) = (counter(FMPL_COUNTER_QUEUED), 3000);
+    for n in 0..messages {
+        let (mine, mut theirs) = ([n as u8; 8], [0; 8]);
+        if rank() == 0 {
+            send(&mine, other, 1);
+        }
+        recv(&mut theirs, other, 1);
+        assert_eq!(theirs, mine);
+        if rank() == 1 {
+            send(&mine, other, 1);
+        }
+    }
+    let queued = counter(FMPL_COUNTER_QUEUED) - before;
+    assert!(queued < messages / 10, "{queued} of {messages} were queued");
+    finalize();
+}
+
 /// The same between nodes.
 pub fn goes_far() {
     init(8);
@@ -227,5 +253,12 @@ pub fn each_way() {
         }
         // Where it must be awaited, a send has time.
         Job::new(2, "goes one way").env("WANTED", wanted).settings(settings).env("FMPL_TIMEOUT", 5000).run();
+    }
+}
+
+/// By the kernel and through the spool: the ways of far and of near cores.
+pub fn in_turn_again() {
+    for distance in ["apart", "shared"] {
+        Job::new(2, "goes in turn again").env("FMPL_DISTANCE", distance).run();
     }
 }

@@ -23,6 +23,7 @@ use ranks::{Body, Test};
 const TESTS: &[Test] = &[
     ("each_level_tells_its_own_and_what_is_above", levels::each_level),
     ("messages_are_counted_by_way", counters::each_way),
+    ("short_messages_are_not_queued_after_long_ones_crossed", counters::in_turn_again),
     ("messages_over_rdma_are_counted_by_way", counters::over_rdma),
     ("a_table_says_what_each_rank_has_sent", stats::table),
     ("a_table_of_many_ranks_sums_up", stats::table_of_many),
@@ -48,6 +49,7 @@ const BODIES: &[Body] = &[
     ("is made wait", levels::is_made_wait),
     ("goes each way", counters::goes_each_way),
     ("goes far", counters::goes_far),
+    ("goes in turn again", counters::goes_in_turn_again),
     ("goes one way", counters::goes_one_way),
     ("passes on", stats::passes_on),
     ("is watched", top::is_watched),
