@@ -85,7 +85,7 @@ loan = job.loan(1000)
     done = script(2, text, tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     done = script(2, text + "\nimport numpy\nview = numpy.frombuffer(loan, 'u1')\n", tmp_path)
-    assert "views of loans are alive" in done.stderr
+    assert "views of loans and windows are alive" in done.stderr
 
 
 def test_a_job_of_one_without_a_launcher(tmp_path):

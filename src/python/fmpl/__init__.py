@@ -12,7 +12,8 @@
             print(numbers)
 
 ``fmpl run -n 2 python app.py`` starts it on two ranks. `Job.world` has the calls (`Comm`), `Comm.irecv` and the like give requests
-(`Request`), `Job.loan` and `Comm.recv_loan` messages that are handed over (`Loan`); ``await`` on a request is in `fmpl.aio`.
+(`Request`), `Job.loan` and `Comm.recv_loan` messages that are handed over (`Loan`), `Comm.shared_window` memory that the ranks of a
+node have side by side (`SharedWindow`); ``await`` on a request is in `fmpl.aio`.
 """
 
 import atexit as _atexit
@@ -27,6 +28,7 @@ from ._fmpl import (
     Loan,
     Received,
     Request,
+    SharedWindow,
     __version__,
     create_id,
     init,
@@ -45,6 +47,7 @@ __all__ = [
     "Loan",
     "Received",
     "Request",
+    "SharedWindow",
     "__version__",
     "create_id",
     "init",

@@ -17,6 +17,7 @@ use crate::life::{timeout_ms, undisturbed, wait, whole};
 use crate::loan::Loan;
 use crate::memory::{Export, Memory};
 use crate::request::{self, ORPHANS, Request, again};
+use crate::window::SharedWindow;
 
 /// A communicator: `Job.world`, or one made from it by `split`, `split_node` or `dup`.
 ///
@@ -399,6 +400,13 @@ impl Comm {
     fn group(&self, py: Python<'_>, ranks: Vec<i32>) -> PyResult<Option<Comm>> {
         let id = self.0.id;
         self.made(py, || comm::comm_group_create(id, &ranks).map(Some))
+    }
+
+    /// Makes memory of `size` bytes for this rank and as many as they like for the others, side by side, which all of them read and write:
+    /// `window[rank]`. All ranks call it, and are on one node (`split_node` makes a communicator of one): otherwise an `Error` of
+    /// `Code.COMM`. Zeros at first.
+    fn shared_window(&self, py: Python<'_>, size: usize) -> PyResult<SharedWindow> {
+        SharedWindow::new(py, &self.0, size)
     }
 
     /// Frees a communicator: this process's part, waiting for nobody. One that is let go is freed, too.

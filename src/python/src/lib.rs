@@ -9,6 +9,7 @@
 //! | `collective`, `reduce` | its collective calls; the named operations on types of elements |
 //! | `request` | `Request`, and what becomes of one that is let go |
 //! | `loan` | `Loan`: messages that are handed over, as buffers |
+//! | `window` | `SharedWindow`: memory of a node's ranks side by side, as buffers |
 //! | `error` | `fmpl.Error` from the library's errors |
 //!
 //! **The interpreter's lock.** Calls that may wait release it. Those that cannot (`send_soon`, `recv_soon`) are made with it, since
@@ -28,6 +29,7 @@ mod loan;
 mod memory;
 mod reduce;
 mod request;
+mod window;
 
 use pyo3::prelude::*;
 
@@ -39,6 +41,7 @@ fn _fmpl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<comm::Received>()?;
     module.add_class::<request::Request>()?;
     module.add_class::<loan::Loan>()?;
+    module.add_class::<window::SharedWindow>()?;
     module.add_function(wrap_pyfunction!(life::init, module)?)?;
     module.add_function(wrap_pyfunction!(life::init_id, module)?)?;
     module.add_function(wrap_pyfunction!(life::create_id, module)?)?;

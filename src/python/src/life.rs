@@ -19,6 +19,7 @@ use crate::error::{About, raise, wrong};
 use crate::group::{Group, change};
 use crate::loan::{self, Loan};
 use crate::request::ORPHANS;
+use crate::window;
 
 /// The job; everything in it is changed with the interpreter's lock only.
 pub struct Life {
@@ -345,10 +346,11 @@ fn finalize(py: Python<'_>, ended: &dyn Fn(bool)) -> PyResult<()> {
         }
         return done;
     }
-    let (calls, views) = (LIFE.calls.load(Ordering::Relaxed) - 1, loan::views());
+    let (calls, views) = (LIFE.calls.load(Ordering::Relaxed) - 1, loan::views() + window::views());
     if calls + views != 0 {
-        let text =
-            format!("finalize while {calls} calls of other threads are under way and {views} views of loans are alive");
+        let text = format!(
+            "finalize while {calls} calls of other threads are under way and {views} views of loans and windows are alive"
+        );
         return Err(wrong(py, Code::Busy, &text, about));
     }
     LIFE.closing.store(true, Ordering::Relaxed);
@@ -356,7 +358,7 @@ fn finalize(py: Python<'_>, ended: &dyn Fn(bool)) -> PyResult<()> {
     let orphans = ORPHANS.end(py, about);
     loan::return_all();
     // SAFETY: no other call is under way, and none begins while `closing`. Requests that are not over keep their memory (`Request::drop`),
-    // nobody looks at a loan, and what belongs to this life of the job uses the library no more.
+    // nobody looks at a loan or a window, and what belongs to this life of the job uses the library no more.
     let done = whole(py, about, || comm::finalize_raw(unsafe { Unused::promised() }));
     *LIFE.world.lock().unwrap_or_else(PoisonError::into_inner) = None;
     LIFE.generation.store(LIFE.generation() + 1, Ordering::Relaxed);
