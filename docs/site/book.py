@@ -104,7 +104,7 @@ class Book:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(self.in_repository(page)), path))
         if path in self.pages:
             return markdown.relative("#".join([self.pages[path], *anchor]), here)
-        if path.startswith("docs/") and path.endswith(".svg"):  # mdBook copies it
+        if path.startswith("docs/") and path.endswith((".svg", ".png")):  # mdBook copies it
             return markdown.relative(path.removeprefix("docs/"), here)
         if not (ROOT / path).exists():
             raise ValueError(f"{self.in_repository(page)}: there is no {target}")
