@@ -9,6 +9,7 @@
 //! | `collective`, `reduce` | its collective calls; the named operations on types of elements |
 //! | `request` | `Request`, and what becomes of one that is let go |
 //! | `loan` | `Loan`: messages that are handed over, as buffers |
+//! | `views` | the views of loans and windows, counted |
 //! | `window` | `SharedWindow`: memory of a node's ranks side by side, as buffers |
 //! | `error` | `fmpl.Error` from the library's errors |
 //!
@@ -29,6 +30,7 @@ mod loan;
 mod memory;
 mod reduce;
 mod request;
+mod views;
 mod window;
 
 use pyo3::prelude::*;

@@ -19,7 +19,7 @@ use crate::error::{About, raise, wrong};
 use crate::group::{Group, change};
 use crate::loan::{self, Loan};
 use crate::request::ORPHANS;
-use crate::window;
+use crate::views;
 
 /// The job; everything in it is changed with the interpreter's lock only.
 pub struct Life {
@@ -346,7 +346,7 @@ fn finalize(py: Python<'_>, ended: &dyn Fn(bool)) -> PyResult<()> {
         }
         return done;
     }
-    let (calls, views) = (LIFE.calls.load(Ordering::Relaxed) - 1, loan::views() + window::views());
+    let (calls, views) = (LIFE.calls.load(Ordering::Relaxed) - 1, views::all());
     if calls + views != 0 {
         let text = format!(
             "finalize while {calls} calls of other threads are under way and {views} views of loans and windows are alive"

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fmpl::Code;
@@ -13,18 +13,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyType};
 
 use crate::error::{About, wrong};
-use crate::group::change;
 use crate::life::{LIFE, detached, in_handler};
+use crate::views::Views;
 
-/// Views of all loans.
-static VIEWS: AtomicU32 = AtomicU32::new(0);
 /// Loans that this process has, by their addresses.
 static HELD: Mutex<Option<HashSet<usize>>> = Mutex::new(None);
-
-/// How many views of loans are alive.
-pub fn views() -> u32 {
-    VIEWS.load(Ordering::Relaxed)
-}
 
 fn held<R>(call: impl FnOnce(&mut HashSet<usize>) -> R) -> R {
     call(HELD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
@@ -49,7 +42,7 @@ pub struct Loan {
     writable: bool,
     source: Option<usize>,
     generation: u64,
-    views: AtomicU32,
+    views: Views,
     /// Released, or sent: it has no more views to give.
     closed: AtomicBool,
     /// Neither sent nor returned.
@@ -84,7 +77,7 @@ impl Loan {
         if at != 0 {
             held(|held| held.insert(at));
         }
-        let (views, closed, own) = (AtomicU32::new(0), AtomicBool::new(false), AtomicBool::new(true));
+        let (views, closed, own) = (Views::default(), AtomicBool::new(false), AtomicBool::new(true));
         Loan { at, len, writable, source, generation, views, closed, own, entered: Mutex::new(None) }
     }
 
@@ -99,8 +92,8 @@ impl Loan {
         let len = bytes.unwrap_or(self.len);
         let why = if self.closed.load(Ordering::Relaxed) || self.generation != LIFE.generation() {
             Some("it has been sent or released".to_string())
-        } else if self.views.load(Ordering::Relaxed) != 0 {
-            Some(format!("{} views of it are alive; release them first", self.views.load(Ordering::Relaxed)))
+        } else if self.views.alive() != 0 {
+            Some(format!("{} views of it are alive; release them first", self.views.alive()))
         } else if !self.writable {
             Some("it was received, so it is only to be read; copy it into a loan of your own".to_string())
         } else if len > self.len {
@@ -128,7 +121,7 @@ impl Loan {
     }
 
     fn give_back_if_over(&self) {
-        let over = self.closed.load(Ordering::Relaxed) && self.views.load(Ordering::Relaxed) == 0;
+        let over = self.closed.load(Ordering::Relaxed) && self.views.alive() == 0;
         // Once: the same address may be another loan's by now.
         if !over || !self.own.swap(false, Ordering::Relaxed) || self.generation != LIFE.generation() {
             return;
@@ -209,24 +202,12 @@ impl Loan {
         if loan.closed.load(Ordering::Relaxed) || !LIFE.is_usable(loan.generation) {
             return Err(PyBufferError::new_err("the loan has been sent or released, or its job is over"));
         }
-        // An address even where there are no bytes.
-        static NOTHING: u8 = 0;
-        let at = if loan.at == 0 { (&raw const NOTHING).cast_mut() } else { loan.at as *mut u8 };
-        let readonly = c_int::from(!loan.writable);
         // SAFETY: the view to fill; so many bytes are there until the loan is returned, which no view outlives.
-        let failed =
-            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), at.cast(), loan.len as isize, readonly, flags) != 0 };
-        if failed {
-            return Err(PyErr::fetch(slf.py()));
-        }
-        change(&loan.views, 1);
-        change(&VIEWS, 1);
-        Ok(())
+        unsafe { loan.views.give(&slf, view, (loan.at, loan.len), loan.writable, flags) }
     }
 
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        change(&self.views, -1);
-        change(&VIEWS, -1);
+        self.views.release();
         self.give_back_if_over();
     }
 

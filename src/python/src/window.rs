@@ -1,11 +1,11 @@
 //! Memory of a node's ranks side by side, as buffers of Python.
 //!
 //! A window is one buffer, of all parts; a view of a part is a slice of that. So one count of exports says whether anybody looks at it. While
-//! one does it is not given back, and the job is not left ([`views`]).
+//! one does it is not given back, and the job is not left.
 
 use std::ffi::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fmpl::base::bytes::Room;
 use fmpl::base::unused::Unused;
@@ -16,17 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PySlice, PyType};
 
 use crate::error::{raise, wrong};
-use crate::group::{Group, change};
+use crate::group::Group;
 use crate::life::{LIFE, undisturbed};
 use crate::request::again;
-
-/// Views of all windows.
-static VIEWS: AtomicU32 = AtomicU32::new(0);
-
-/// How many views of windows are alive.
-pub fn views() -> u32 {
-    VIEWS.load(Ordering::Relaxed)
-}
+use crate::views::Views;
 
 /// Memory of a node's ranks side by side, which each of them reads and writes as its own (`Comm.shared_window`).
 ///
@@ -43,7 +36,7 @@ pub struct SharedWindow {
     mine: usize,
     /// Where each rank's part ends, from `at` on.
     ends: Vec<usize>,
-    views: AtomicU32,
+    views: Views,
     /// Given back, or not to be any more: it has no more views to give.
     closed: AtomicBool,
 }
@@ -54,7 +47,7 @@ impl SharedWindow {
         let _in = group.enter(py)?;
         let made = again(|| undisturbed(py, || group.collective(|| make(group, size))));
         let (at, mine, ends) = made.map_err(|error| raise(py, &error, group.about(None, None)))?;
-        let (views, closed) = (AtomicU32::new(0), AtomicBool::new(false));
+        let (views, closed) = (Views::default(), AtomicBool::new(false));
         Ok(SharedWindow { group: group.clone(), at, mine, ends, views, closed })
     }
 
@@ -103,7 +96,7 @@ impl SharedWindow {
         }
         let (group, about) = (&*self.group, self.group.about(None, None));
         let _in = group.enter(py)?;
-        let views = self.views.load(Ordering::Relaxed);
+        let views = self.views.alive();
         if views != 0 {
             let text =
                 format!("freeing a shared window of which {views} views are alive; release them, del the arrays");
@@ -144,20 +137,13 @@ impl SharedWindow {
         if window.closed.load(Ordering::Relaxed) || !LIFE.is_usable(window.group.generation) {
             return Err(PyBufferError::new_err("the window has been freed, or its job is over"));
         }
-        let (at, len) = (window.at as *mut std::ffi::c_void, window.bytes() as isize);
         // SAFETY: the view to fill; so many bytes are there until the window is given back or the job is left, neither of which is done
         // while there are views.
-        if unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), at, len, 0, flags) } != 0 {
-            return Err(PyErr::fetch(slf.py()));
-        }
-        change(&window.views, 1);
-        change(&VIEWS, 1);
-        Ok(())
+        unsafe { window.views.give(&slf, view, (window.at, window.bytes()), true, flags) }
     }
 
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        change(&self.views, -1);
-        change(&VIEWS, -1);
+        self.views.release();
     }
 
     fn __repr__(&self) -> String {
