@@ -34,7 +34,7 @@ def picture_of_docs(name, page, made, alike):
 # ---- the page of fmpl bench --html
 
 def pixels(data):
-    """The picture of a PNG of 8 bits, as browsers write it: a list of rows of (red, green, blue)."""
+    """The colours of a picture, (red, green, blue): how often each is there. PNG of 8 bits, as browsers write it."""
     at, packed = 8, b""
     while at < len(data):
         length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
@@ -44,7 +44,7 @@ def pixels(data):
             assert depth == 8
         packed += chunk if kind == b"IDAT" else b""
         at += length + 12
-    lines, size, above, rows = zlib.decompress(packed), width * step, bytes(width * step), []
+    lines, size, above, colours = zlib.decompress(packed), width * step, bytes(width * step), collections.Counter()
     for start in range(0, len(lines), size + 1):
         how, line = lines[start], bytearray(lines[start + 1 : start + 1 + size])
         for i in range(size if how else 0):
@@ -52,23 +52,9 @@ def pixels(data):
             guess = left + up - corner
             nearest = min((left, up, corner), key=lambda v: abs(guess - v))
             line[i] = (line[i] + (0, left, up, (left + up) // 2, nearest)[how]) & 255
-        rows.append(list(zip(line[0::step], line[1::step], line[2::step])))
+        colours.update(zip(line[0::step], line[1::step], line[2::step]))
         above = line
-    return rows
-
-
-def in_few_colours(rows):
-    """The same picture as a PNG of 256 colours, which are those that are there most often."""
-    often = [colour for colour, _ in collections.Counter(c for row in rows for c in row).most_common()]
-    table = often[:256]
-    distance = lambda one, other: sum((a - b) ** 2 for a, b in zip(one, other))
-    place = {colour: k for k, colour in enumerate(table)}
-    place |= {colour: min(range(256), key=lambda k: distance(table[k], colour)) for colour in often[256:]}
-    head = len(rows[0]).to_bytes(4, "big") + len(rows).to_bytes(4, "big") + bytes((8, 3, 0, 0, 0))
-    body = zlib.compress(b"".join(b"\0" + bytes(place[colour] for colour in row) for row in rows), 9)
-    chunk = lambda kind, data: len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
-    chunks = (b"IHDR", head), (b"PLTE", bytes(part for colour in table for part in colour)), (b"IDAT", body), (b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, data) for kind, data in chunks)
+    return colours
 
 
 def same_size(one, other):
@@ -90,11 +76,10 @@ def _():
         subprocess.run(command, executable=bench.fmpl, cwd=place, check=True, capture_output=True)
         shot = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={place}/profile", "--window-size=800,1200"]
         subprocess.run([browser, *shot, f"--screenshot={picture}", f"file://{place}/page.html"], check=True, capture_output=True, timeout=120)
-        rows = pixels(picture.read_bytes())
-    colours = collections.Counter(colour for row in rows for colour in row)
+        made = picture.read_bytes()
+    colours = pixels(made)
     text, fmpl, white = (colours[c] for c in ((0x22, 0x22, 0x22), (0, 90, 181), (255, 255, 255)))
     shown = f"{len(colours)} colours, {text} points of text, {fmpl} of lines, {white / colours.total() * 100:.0f} % white"
-    made = in_few_colours(rows)
     kept, well = picture_of_docs("bench-page.png", "measuring.md", made, lambda kept: same_size(kept, made))
     return f"{shown}; {kept}", text > 500 and fmpl > 200 and white < 0.99 * colours.total() and well
 
