@@ -69,7 +69,7 @@ pub struct Spool {
     open_pages: AtomicUsize,
     /// Pages from here on have never been taken: whoever looks at all pages in use ends here, however large the budgets are.
     untaken: AtomicUsize,
-    /// Messages that pass before [`Spool::stays_within`] looks at all blocks again.
+    /// How often [`Spool::stays_within`] says no before it looks at all blocks again.
     in_vain: AtomicU32,
     /// Told before pages are given back to the system: who has them registered with a device.
     pub on_remove: std::sync::OnceLock<crate::fabric::shm::region::OnRemove>,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::record::of_atomics;
 
-/// A look at all blocks that found too little is not repeated before so many messages have gone another way.
+/// A look at all blocks that found too little is not repeated before it has been asked for so often.
 pub(super) const IN_VAIN: u32 = 64;
 
 of_atomics! { Record:
