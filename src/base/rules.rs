@@ -43,6 +43,8 @@ pub enum Rule {
     TicketOnce,
     /// and its sender learns that it is taken.
     TellsWhatIsTaken,
+    /// What is said of a life that is over changes nothing.
+    Lives,
 }
 
 /// Does it hold?

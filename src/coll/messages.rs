@@ -12,7 +12,7 @@ use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
 use crate::base::unwinding::Panic;
-use crate::lane::Lane;
+use crate::lane::Used;
 use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, GROUP_SLOT};
 use crate::p2p::signal;
 
@@ -86,7 +86,7 @@ impl<'a> Party<'a> {
         self.team.panicked_in(self.own, panic)
     }
 
-    fn lane(&self, member: usize) -> Result<&'static Lane> {
+    fn lane(&self, member: usize) -> Result<Used> {
         let rank = self.who.as_ref().map_or(member as u32, |who| who[member]);
         let team = self.team;
         let context = team.ep.context(team.comm)?;
@@ -106,12 +106,12 @@ impl<'a> Party<'a> {
         Party { who: self.who.clone(), slot: CHAIN_SLOT, ..*self }
     }
 
-    fn begun(&self, lane: &'static Lane, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
+    fn begun(&self, lane: Used, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
         let team = self.team;
         match begun {
             Ok(()) => Ok(Message { team, own: self.own, lane, slot: self.slot, sends, cuts: self.cuts, over: false }),
             Err(error) if self.slot == GROUP_SLOT => Err(error),
-            Err(error) => Err(team.fail_elsewhere(self.own, Some(lane), lane.world, error)),
+            Err(error) => Err(team.fail_elsewhere(self.own, Some(&lane), lane.world, error)),
         }
     }
 
@@ -120,7 +120,8 @@ impl<'a> Party<'a> {
         'a: 'm,
     {
         let lane = self.lane(to)?;
-        self.begun(lane, true, signal::begin_send(self.team.ep, lane, self.slot, run_of(data)))
+        let begun = signal::begin_send(self.team.ep, lane.lane(), self.slot, run_of(data));
+        self.begun(lane, true, begun)
     }
 
     fn begin_receive<'m>(&self, from: usize, room: Room<'m>) -> Result<Message<'m>>
@@ -128,7 +129,8 @@ impl<'a> Party<'a> {
         'a: 'm,
     {
         let lane = self.lane(from)?;
-        self.begun(lane, false, signal::begin_receive(self.team.ep, lane, self.slot, run_of(*room)))
+        let begun = signal::begin_receive(self.team.ep, lane.lane(), self.slot, run_of(*room));
+        self.begun(lane, false, begun)
     }
 
     /// Sends to a member.
@@ -202,7 +204,7 @@ impl<'a> Party<'a> {
 
     /// Bytes of the message received last from a member.
     pub fn received_len(&self, from: usize) -> Result<u64> {
-        Ok(signal::received_len(self.lane(from)?, self.slot))
+        Ok(signal::received_len(self.lane(from)?.lane(), self.slot))
     }
 
     /// Sends to one and receives from another at the same time.
@@ -273,7 +275,7 @@ impl Future for All<'_> {
 struct Message<'a> {
     team: &'a Team,
     own: &'a Own,
-    lane: &'static Lane,
+    lane: Used,
     slot: usize,
     sends: bool,
     /// See [`Party::cuts`].
@@ -286,14 +288,14 @@ impl Message<'_> {
         if self.slot == GROUP_SLOT {
             return error;
         }
-        self.team.fail_elsewhere(self.own, Some(self.lane), self.lane.world, error)
+        self.team.fail_elsewhere(self.own, Some(&self.lane), self.lane.world, error)
     }
 }
 
 impl Future for Message<'_> {
     type Output = Result<()>;
     fn poll(mut self: Pin<&mut Self>, _: &mut Poller<'_>) -> Poll<Result<()>> {
-        let (ep, lane, slot, wait) = (self.team.ep, self.lane, self.slot, self.own.patient.get());
+        let (ep, lane, slot, wait) = (self.team.ep, self.lane.lane(), self.slot, self.own.patient.get());
         let done =
             if self.sends { signal::end_send(ep, lane, slot, wait) } else { signal::end_receive(ep, lane, slot, wait) };
         match done {
@@ -323,7 +325,7 @@ impl Future for Message<'_> {
 impl Drop for Message<'_> {
     fn drop(&mut self) {
         if !self.over {
-            signal::give_up(self.team.ep, self.lane, self.slot, self.sends);
+            signal::give_up(self.team.ep, self.lane.lane(), self.slot, self.sends);
         }
     }
 }

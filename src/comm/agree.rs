@@ -332,16 +332,16 @@ fn decide(letter: &mut Letter) {
 /// Sends letter and wishes to a rank.
 fn give(ep: &'static Endpoint, context: &Context, to: u32, letter: &Letter, wishes: &[Wish]) -> Result<()> {
     let lane = ep.lane_of(context, to as i32)?;
-    Letter { wishes: wishes.len() as u64, ..*letter }.send(ep, lane, CREATE_SLOT)?;
-    signal::message(ep, lane, CREATE_SLOT, bytes_of(wishes))
+    Letter { wishes: wishes.len() as u64, ..*letter }.send(ep, lane.lane(), CREATE_SLOT)?;
+    signal::message(ep, lane.lane(), CREATE_SLOT, bytes_of(wishes))
 }
 
 fn take(ep: &'static Endpoint, context: &Context, from: u32) -> Result<(Letter, Vec<Wish>)> {
     let lane = ep.lane_of(context, from as i32)?;
-    let letter = Letter::receive(ep, lane, CREATE_SLOT)?;
+    let letter = Letter::receive(ep, lane.lane(), CREATE_SLOT)?;
     let nothing = Wish { first: 0, count: 0, colour: 0, order: 0, step: 0 };
     let mut wishes = vec![nothing; (letter.wishes as usize).min(context.group.size() as usize)];
-    signal::receive(ep, lane, CREATE_SLOT, bytes_of_mut(&mut wishes))?;
+    signal::receive(ep, lane.lane(), CREATE_SLOT, bytes_of_mut(&mut wishes))?;
     Ok((letter, wishes))
 }
 

@@ -88,7 +88,7 @@ impl<'job> Sender<'job> {
             return Ok(0);
         }
         let (lane, slot) = ep.resolve(self.comm, self.dst.number(), self.index)?;
-        Ok(sendbuf::outstanding(ep, lane, slot) as usize)
+        Ok(sendbuf::outstanding(ep, &lane, slot) as usize)
     }
 }
 

@@ -223,7 +223,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
             }
         }
         mine().try_for_each(|lane| {
-            crate::p2p::sendbuf::let_go(ep, lane);
+            crate::p2p::sendbuf::let_go(ep, lane, false);
             lane.close(|| lane.is_freed_there())
         })
     };

@@ -240,8 +240,8 @@ fn meet(ep: &'static Endpoint, world: &Context, slot: usize) -> Result<()> {
     while distance < size {
         let to = ep.lane_of(world, ((rank + distance) % size) as i32)?;
         let from = ep.lane_of(world, ((rank + size - distance) % size) as i32)?;
-        tell(ep, to, slot)?;
-        hear(ep, from, slot)?;
+        tell(ep, to.lane(), slot)?;
+        hear(ep, from.lane(), slot)?;
         distance *= 2;
     }
     Ok(())
@@ -254,12 +254,12 @@ fn meet_by_a_tree(ep: &'static Endpoint, world: &Context, slot: usize) -> Result
     let lane = |rank: u32| ep.lane_of(world, rank as i32);
     let parent = parent.map(lane).transpose()?;
     let children = children.into_iter().map(lane).collect::<Result<Vec<_>>>()?;
-    children.iter().try_for_each(|child| hear(ep, child, slot))?;
+    children.iter().try_for_each(|child| hear(ep, child.lane(), slot))?;
     if let Some(parent) = parent {
-        tell(ep, parent, slot)?;
-        hear(ep, parent, slot)?;
+        tell(ep, parent.lane(), slot)?;
+        hear(ep, parent.lane(), slot)?;
     }
-    children.iter().try_for_each(|child| tell(ep, child, slot))
+    children.iter().try_for_each(|child| tell(ep, child.lane(), slot))
 }
 
 fn tell(ep: &'static Endpoint, to: &'static Lane, slot: usize) -> Result<()> {

@@ -70,6 +70,13 @@ impl Plan {
         self
     }
 
+    /// The same with one connection and one context for each, so that ranks forget each other between their messages.
+    fn of_forgetful(seed: u64) -> Plan {
+        let plan = Plan::of(seed);
+        let weather = Weather { doubles: 2, ..plan.weather };
+        Plan { ranks: 3 + (seed % 2) as u32, places: [1, 1], rounds: 16, weather, ..plan }
+    }
+
     /// The same, and a rank is killed in the middle of it.
     fn with_a_death(seed: u64) -> Plan {
         let (mut plan, lot) = (Plan::of(seed), &mut Lot::new(seed ^ 1 << 60));
@@ -149,6 +156,8 @@ impl Rank {
 struct End {
     failed: Vec<Failed>,
     left: Result<(), String>,
+    /// How many peers it has forgotten.
+    forgotten: u64,
 }
 
 /// Plays a world; what became of each rank. `None`: it was killed.
@@ -166,12 +175,13 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
             let ep = Endpoint::in_simulation(me, plan.config(), device, &cards).expect("a rank");
             let rank = Rank { me, plan, failed: RefCell::default(), gives_up: Cell::new(false) };
             program(&rank);
+            let forgotten = ep.fabric_here().map_or(0, |fabric| fabric.forgotten());
             let left = match rank.gives_up.get() {
                 true => Err("has given up".to_owned()),
                 // SAFETY: the program is over, and has no other threads.
                 false => job::leave(ep, unsafe { Unused::promised() }).map_err(|e| e.detail().to_owned()),
             };
-            let end = End { failed: rank.failed.take(), left };
+            let end = End { failed: rank.failed.take(), left, forgotten };
             ends.lock().unwrap_or_else(PoisonError::into_inner)[me as usize] = Some(end);
             if rank.gives_up.get() {
                 ether.bury(me);
@@ -187,11 +197,12 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
     (ends, run)
 }
 
-/// Plays a world in which nothing fails.
-fn all_is_well(plan: Plan, program: fn(&Rank)) {
+/// Plays a world in which nothing fails; how many peers were forgotten.
+fn all_is_well(plan: Plan, program: fn(&Rank)) -> u64 {
     let (ends, _) = play(plan, program);
     let well = |end: &Option<End>| end.as_ref().is_some_and(|end| end.failed.is_empty() && end.left.is_ok());
     assert!(ends.iter().all(well), "{plan:?}\nof each rank: {ends:#?}");
+    ends.iter().flatten().map(|end| end.forgotten).sum()
 }
 
 /// Plays a world in which only those calls fail that have to do with a rank that dies, is stopped or loses connections, or with one that has

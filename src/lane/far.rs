@@ -143,6 +143,26 @@ impl Far {
         let chunks = (0..SLOTS / CHUNK_SLOTS).filter(|c| self.chunk(c * CHUNK_SLOTS).is_some());
         chunks.flat_map(|c| c * CHUNK_SLOTS..(c + 1) * CHUNK_SLOTS)
     }
+    /// Slots that this side has used, and some of their neighbours.
+    pub fn used_slots(&self) -> impl Iterator<Item = usize> + '_ {
+        self.open_slots()
+            .step_by(front::FEW)
+            .filter(|slot| {
+                let chunk = self.chunks.get(slot / CHUNK_SLOTS);
+                chunk.is_some_and(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_some())
+            })
+            .flat_map(|slot| slot..slot + front::FEW)
+    }
+    /// Is memory of the program in use by the device for a slot, or by the peer?
+    pub fn has_memory(&self, slot: usize) -> bool {
+        let Some(mine) = self.slot(slot) else { return false };
+        mine.read.lock().unwrap_or_else(|e| e.into_inner()).is_some()
+            || mine.buffer.lock().unwrap_or_else(|e| e.into_inner()).is_some()
+    }
+    /// Is there an acknowledgement that is owed, or anything else that the peer is to be told?
+    pub fn owes(&self) -> bool {
+        self.owed.load(Ordering::Relaxed) != 0 || !self.unsaid.is_empty()
+    }
     /// Bytes of what this side keeps of its slots.
     pub fn state_bytes(&self) -> usize {
         self.chunks.bytes()

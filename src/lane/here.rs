@@ -89,6 +89,9 @@ pub struct Lane {
     pub any: crate::base::lock::Mutex<super::any::AnyState>,
     /// Threads that hold the lane, see [`Held`](super::table::Held).
     pub(super) held: AtomicU32,
+    /// Between nodes: how it is found, and that it is used for good.
+    pub(super) door: std::sync::OnceLock<&'static super::table::Door>,
+    pub(super) pinned: AtomicBool,
     /// What it has besides when the peer is on another node.
     pub(super) far: Option<Box<super::far::Far>>,
     /// This side's own reservations are unmapped with the lane.
@@ -198,6 +201,11 @@ impl Lane {
     #[inline(always)]
     pub fn is_self(&self) -> bool {
         self.out == self.inn
+    }
+
+    /// Is it about to be freed, since its peer is being forgotten?
+    pub(super) fn is_going(&self) -> bool {
+        self.door.get().is_some_and(|door| door.is_closed())
     }
 
     /// Which communicator it belongs to, for those who agreed on it.

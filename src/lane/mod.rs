@@ -26,7 +26,7 @@ pub use here::*;
 pub use pair::Pair;
 pub use peer_spool::{PeerBlock, PeerSpool};
 pub use progress::*;
-pub use table::LaneTable;
+pub use table::{LaneTable, Used};
 pub use traffic::{Traffic, WayTaken};
 
 mod here;

@@ -1,22 +1,27 @@
 //! Finding a lane, by a load or two and no lock.
 //!
-//! The world's lanes stand in a hash table with open addressing that is only ever added to; the peer's rank is its own hash. Each
+//! The world's lanes on the node stand in a hash table with open addressing that is only ever added to; the peer's rank is its own hash. Each
 //! other communicator has a small table of the same kind, which it takes along when it is freed:
 //!
 //! ```text
 //!  world     [ peer 0 | peer 1 |   | peer 3 | ... ]
 //!  others    [ communicator & 4095 ] ── Few: mask, [ peer & mask | ... ]      twice as large whenever it is half full
 //! ```
+//! Lanes between nodes may go at any time, when their peer is forgotten: they are found by [`doors`], and whoever uses one is counted.
+
+mod doors;
 
 use std::ptr::null_mut;
 
 use super::Lane;
-use super::far::Far;
+use super::far::{FAR, Far};
 use super::watched::Signpost;
 use crate::base::atomics::{AtomicPtr, Mutex, MutexGuard, Ordering, changes};
 use crate::base::error::{Code, Error, Result};
 use crate::base::unused::Unused;
 use crate::base::zeroed::Zeroed;
+pub use doors::Door;
+use doors::{Doors, Found};
 
 /// Communicators that a process can belong to at a time, the world included.
 pub const COMMUNICATORS: usize = 4096;
@@ -26,6 +31,7 @@ pub struct LaneTable {
     slots: Box<[AtomicPtr<Lane>]>,
     mask: u64,
     others: Zeroed<AtomicPtr<Few>>,
+    doors: Doors,
     all: Mutex<Vec<&'static Lane>>,
     /// For those who read the numbers of all lanes from without.
     signpost: Box<Signpost>,
@@ -40,6 +46,61 @@ pub struct LaneTable {
 unsafe impl Send for LaneTable {}
 // SAFETY: as above.
 unsafe impl Sync for LaneTable {}
+
+/// A lane for as long as it is used: one between nodes does not go while this lives. (One on the node stays with its communicator.)
+pub struct Used {
+    lane: &'static Lane,
+    door: Option<&'static Door>,
+}
+
+impl Used {
+    /// A lane on the node, which nobody counts.
+    #[inline(always)]
+    pub fn here(lane: &'static Lane) -> Used {
+        Used { lane, door: None }
+    }
+
+    /// The lane, not to be used any more when this is gone.
+    #[inline(always)]
+    pub fn lane(&self) -> &'static Lane {
+        self.lane
+    }
+
+    /// Its far part, of a lane between nodes.
+    pub fn remote(&self) -> &Far {
+        self.lane.far().expect("a lane between nodes")
+    }
+
+    /// The lane is used until its communicator is freed, or the job ends: its peer is not forgotten before.
+    pub fn for_good(self) -> &'static Lane {
+        self.lane.pinned.store(true, Ordering::Relaxed);
+        self.lane
+    }
+}
+
+impl Clone for Used {
+    fn clone(&self) -> Used {
+        self.door.inspect(|door| door.enter_beside());
+        Used { ..*self }
+    }
+}
+
+impl core::ops::Deref for Used {
+    type Target = Lane;
+    #[inline(always)]
+    fn deref(&self) -> &Lane {
+        self.lane
+    }
+}
+
+impl Drop for Used {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(door) = self.door {
+            door.leave();
+        }
+    }
+}
 
 /// A lane that is not freed while this lives, see [`LaneTable::hold`].
 pub struct Held(&'static Lane);
@@ -135,6 +196,7 @@ impl LaneTable {
             slots: empty(n),
             mask: n as u64 - 1,
             others: Zeroed::new(COMMUNICATORS)?,
+            doors: Doors::new()?,
             all: Mutex::new(Vec::new()),
             signpost: Box::default(),
             replaced: Mutex::new(Vec::new()),
@@ -166,15 +228,23 @@ impl LaneTable {
         unsafe { self.others.get_unchecked(comm as usize & (COMMUNICATORS - 1)) }
     }
 
-    /// The lane of this key, made by `make` if it does not exist. One is made at a time.
+    /// The lane of this key between nodes, if it exists. While another thread makes one there may seem to be none.
+    #[inline(always)]
+    pub fn find_far(&self, key: u64) -> Option<Used> {
+        match self.doors.find(key | FAR) {
+            Found::Lane(lane, door) => Some(Used { lane, door: Some(door) }),
+            Found::Going | Found::Nothing => None,
+        }
+    }
+
+    /// The lane of this key on the node, made by `make` if it does not exist. One is made at a time.
     pub fn find_or_make(&self, key: u64, make: impl FnOnce() -> Result<Lane>) -> Result<&'static Lane> {
         let mut all = self.all();
         if let Some(lane) = self.find(key) {
             return Ok(lane);
         }
-        // A far lane of the world has its place among those of other communicators: what the short path does not find.
         let comm = Lane::comm_of(key);
-        let here = all.iter().filter(|l| l.comm() == comm).count();
+        let here = all.iter().filter(|l| l.comm() == comm && l.far().is_none()).count();
         let world = key >> 32 == super::COMM_WORLD as u64;
         if world && (here + 1) * 2 > self.slots.len() {
             return Err(Error::new(Code::Memory, format!("all {here} lanes of this process are in use")));
@@ -191,9 +261,30 @@ impl LaneTable {
         }
         // SAFETY: just leaked.
         let lane = unsafe { &*lane };
-        all.push(lane);
-        self.signpost.show(&all);
+        self.list_also(&mut all, lane);
         Ok(lane)
+    }
+
+    /// The same between nodes. `None`: the one that there is goes just now; to be asked again.
+    pub fn find_or_make_far(&self, key: u64, make: impl FnOnce() -> Result<Lane>) -> Result<Option<Used>> {
+        let mut all = self.all();
+        match self.doors.find(key | FAR) {
+            Found::Lane(lane, door) => return Ok(Some(Used { lane, door: Some(door) })),
+            Found::Going => return Ok(None),
+            Found::Nothing => {}
+        }
+        let lane = Box::into_raw(Box::new(make()?));
+        let door = self.doors.add(key | FAR, lane);
+        // SAFETY: just leaked.
+        let lane: &'static Lane = unsafe { &*lane };
+        let _ = lane.door.set(door);
+        self.list_also(&mut all, lane);
+        Ok(Some(Used { lane, door: Some(door) }))
+    }
+
+    fn list_also(&self, all: &mut Vec<&'static Lane>, lane: &'static Lane) {
+        all.push(lane);
+        self.signpost.show(all);
     }
 
     /// A model has its lanes from before its threads began; there are none otherwise.
@@ -239,7 +330,7 @@ impl LaneTable {
     /// The lanes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does, and for calls
     /// that look at lanes of other communicators than their own, which other threads may free meanwhile.
     pub fn hold(&self, fits: impl Fn(&Lane) -> bool) -> Vec<Held> {
-        self.all().iter().filter(|lane| fits(lane)).map(|lane| Held::of(lane)).collect()
+        self.all().iter().filter(|lane| !lane.is_going() && fits(lane)).map(|lane| Held::of(lane)).collect()
     }
 
     /// As [`hold`](LaneTable::hold), of the lanes between nodes.
@@ -250,7 +341,7 @@ impl LaneTable {
     /// As [`hold_far`](LaneTable::hold_far); none, if another thread has the lanes just now.
     pub fn try_hold_far(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
         let Ok(all) = self.all.try_lock() else { return Vec::new() };
-        let fits = |lane: &&&'static Lane| lane.far().is_some_and(|far| fits(lane, far));
+        let fits = |lane: &&&'static Lane| !lane.is_going() && lane.far().is_some_and(|far| fits(lane, far));
         all.iter().filter(fits).map(|lane| Held::of(lane)).collect()
     }
 
@@ -264,8 +355,7 @@ impl LaneTable {
             // SAFETY: a box leaked in `add`; the caller promises that nobody looks into it.
             drop(unsafe { Box::from_raw(few) });
         }
-        let freed: Vec<&'static Lane> = all.extract_if(.., |l| l.comm() == comm).collect();
-        self.signpost.show(&all);
+        let freed = self.take_out(&mut all, |lane| lane.comm() == comm);
         // Whoever holds one may need the others.
         drop((replaced, all));
         for lane in freed {
@@ -277,6 +367,59 @@ impl LaneTable {
                 continue;
             }
             // SAFETY: a box leaked in `find_or_make`; the caller promises that nobody uses it, and nobody holds it or can hold it again.
+            drop(unsafe { Box::from_raw(std::ptr::from_ref(lane).cast_mut()) });
+        }
+    }
+
+    /// Takes lanes out of the list, and those between nodes from behind their doors.
+    fn take_out(&self, all: &mut Vec<&'static Lane>, fits: impl Fn(&Lane) -> bool) -> Vec<&'static Lane> {
+        let out: Vec<&'static Lane> = all.extract_if(.., |lane| fits(lane)).collect();
+        self.signpost.show(all);
+        out.iter().filter_map(|lane| lane.door.get()).for_each(|door| self.doors.take_out(door));
+        out
+    }
+
+    /// Nobody may use these lanes between nodes from here on: how many they are. `None`: somebody does now, or one of them is not `quiet`.
+    pub fn close(&self, fits: impl Fn(&Far) -> bool, quiet: impl Fn(&Lane, &Far) -> bool) -> Option<usize> {
+        let all = self.all();
+        let (mut closed, mut may) = (Vec::new(), true);
+        for (lane, far) in all.iter().filter_map(|lane| Some((lane, lane.far().filter(|far| fits(far))?))) {
+            let Some(door) = lane.door.get().filter(|door| door.close()) else {
+                may = false;
+                break;
+            };
+            closed.push(door);
+            // SYNC POINT: pairs with the release in the drop of `Held`.
+            let used = lane.held.load(Ordering::Acquire) != 0 || lane.pinned.load(Ordering::Relaxed);
+            if used || !quiet(lane, far) {
+                may = false;
+                break;
+            }
+        }
+        if !may {
+            closed.iter().for_each(|door| door.open());
+        }
+        may.then_some(closed.len())
+    }
+
+    /// Lanes that were [closed](LaneTable::close) may be used again.
+    pub fn open(&self, fits: impl Fn(&Far) -> bool) {
+        let all = self.all();
+        let theirs = all.iter().filter(|lane| lane.far().is_some_and(&fits));
+        theirs.filter_map(|lane| lane.door.get()).filter(|door| door.is_closed()).for_each(|door| door.open());
+    }
+
+    /// Frees lanes that were [closed](LaneTable::close), each after a last look.
+    pub fn free_closed(&self, fits: impl Fn(&Far) -> bool, last: impl Fn(&Lane)) {
+        let out = {
+            let mut all = self.all();
+            self.take_out(&mut all, |lane| lane.is_going() && lane.far().is_some_and(&fits))
+        };
+        for lane in out {
+            last(lane);
+            // The next lane with this peer has the same place, and begins with nothing. (Refused is it where nothing else would go either.)
+            let _ = lane.give_pages_back(0);
+            // SAFETY: a box leaked in `find_or_make_far`; its door was closed when nobody was in, and leads to nothing any more.
             drop(unsafe { Box::from_raw(std::ptr::from_ref(lane).cast_mut()) });
         }
     }

@@ -28,7 +28,7 @@ use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
 use crate::lane::record::*;
-use crate::lane::{AnyRequest, AnyState, Lane, RECV_PENDING};
+use crate::lane::{AnyRequest, AnyState, Lane, RECV_PENDING, Used};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::receive::{Receiver, recv_inline, take_carried};
 use crate::p2p::{Received, TAG_ANY};
@@ -193,9 +193,9 @@ fn take_marks(ep: &'static Endpoint, lane: &Lane, state: &mut AnyState) -> bool 
     found
 }
 
-fn lane_of(ep: &'static Endpoint, comm: i32, src: i32) -> Result<&'static Lane> {
+fn lane_of(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Used> {
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
-        return Ok(lane);
+        return Ok(Used::here(lane));
     }
     ep.lane_of(ep.context(comm)?, src)
 }
@@ -250,7 +250,8 @@ fn busy(ep: &Endpoint, lane: &Lane) -> Error {
 
 /// Blocking receive of any index of `src`.
 pub(super) fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
-    let lane = lane_of(ep, comm, src)?;
+    let used = lane_of(ep, comm, src)?;
+    let lane = used.lane();
     if recv_announced(ep, lane, data) {
         return Ok(());
     }
@@ -321,7 +322,8 @@ fn recv_marked(ep: &'static Endpoint, lane: &'static Lane, run: Run) -> Option<b
 
 /// Non-blocking receive of any index of `src`.
 pub(super) fn irecv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
-    let lane = lane_of(ep, comm, src)?;
+    let used = lane_of(ep, comm, src)?;
+    let lane = used.lane();
     irecv_on(ep, lane, data, true)
 }
 
@@ -343,7 +345,7 @@ fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout, posted: bo
 
 /// Completes the receive of any index of `src`; without `wait` only if its message is there.
 pub(super) fn complete(ep: &'static Endpoint, comm: i32, src: i32, wait: bool) -> Result<bool> {
-    complete_on(ep, lane_of(ep, comm, src)?, wait)
+    complete_on(ep, lane_of(ep, comm, src)?.lane(), wait)
 }
 
 fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result<bool> {
@@ -419,7 +421,8 @@ fn bind(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, slot: 
 
 /// Withdraws the receive of any index. `false`: it has found its message.
 pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool> {
-    let lane = lane_of(ep, comm, src)?;
+    let used = lane_of(ep, comm, src)?;
+    let lane = used.lane();
     let mut state = state_of(lane);
     let Some(request) = &state.request else {
         return Err(Error::new(
@@ -449,7 +452,8 @@ pub(crate) fn is_begun(lane: &Lane) -> bool {
 
 /// Length and index of the last completed receive of any index of `src`.
 pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Received> {
-    let lane = lane_of(ep, comm, src)?;
+    let used = lane_of(ep, comm, src)?;
+    let lane = used.lane();
     match lane.any_slot.load(Ordering::Relaxed) {
         0 => Err(Error::new(
             Code::Request,
@@ -464,7 +468,8 @@ pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Rec
 
 /// The length of a message of any index of `src`, if there is one whose length is known.
 pub(super) fn probe(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Option<usize>> {
-    let lane = lane_of(ep, comm, src)?;
+    let used = lane_of(ep, comm, src)?;
+    let lane = used.lane();
     let mut state = state_of(lane);
     if state.request.is_some() {
         return Err(busy(ep, lane));

@@ -11,6 +11,7 @@
 
 mod bulk;
 mod chain;
+mod forget;
 pub(super) mod lend;
 mod short;
 
@@ -355,6 +356,9 @@ pub(super) fn hooks() -> Hooks {
                 endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_far(|_, far| is_of(far, link) && link.is_up()));
             lanes.iter().for_each(|lane| lane.far().pay_at_once());
         }),
+        close: Box::new(forget::close),
+        open: Box::new(forget::open),
+        free: Box::new(forget::free),
         card_of: Box::new(|rank| endpoint()?.card_of(rank)),
         tables: Box::new(|| endpoint().ok()?.node_tables()),
     }

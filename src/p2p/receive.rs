@@ -97,7 +97,7 @@ fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, run: Run) 
 fn recv_run(ep: &'static Endpoint, comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
     if let Some((lane, slot)) = find_far(ep, comm, src, index)
         && !run.is_nowhere()
-        && recv_far(lane, slot, run, patience())
+        && recv_far(lane.lane(), slot, run, patience())
     {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn recv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i3
         return super::any_index::recv(ep, comm, data, src);
     }
     let (lane, slot) = ep.resolve(comm, src, index)?;
-    recv_on(ep, lane, slot, data)
+    recv_on(ep, lane.lane(), slot, data)
 }
 
 /// Blocking receive on a slot.

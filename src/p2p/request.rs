@@ -34,11 +34,11 @@ pub use prepared::{Prepared, recv_init, recv_start, send_init, send_start};
 pub use several::Several;
 
 #[inline]
-fn find(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Result<(&'static Lane, usize)> {
+fn find(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Result<(Used, usize)> {
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, peer as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize {
-            return Ok((lane, slot));
+            return Ok((Used::here(lane), slot));
         }
     }
     ep.resolve(comm, peer, index)

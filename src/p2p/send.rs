@@ -15,7 +15,7 @@ use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
-use crate::lane::far::{FAR, Far};
+use crate::lane::far::Far;
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
@@ -149,7 +149,7 @@ pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
 fn send_run(ep: &'static Endpoint, comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
     if let Some((lane, slot)) = find_far(ep, comm, dst, index)
         && !run.is_nowhere()
-        && send_far(lane, slot, run)
+        && send_far(lane.lane(), slot, run)
     {
         return Ok(());
     }
@@ -158,8 +158,8 @@ fn send_run(ep: &'static Endpoint, comm: i32, run: Run, dst: i32, index: i32) ->
 
 /// The lane with a rank of another node, and the slot of an index, if both are open.
 #[inline(always)]
-pub(super) fn find_far(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Option<(&'static Lane, usize)> {
-    let lane = ep.lanes.find(Lane::key_of(comm, peer as u32) | FAR)?;
+pub(super) fn find_far(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Option<(Used, usize)> {
+    let lane = ep.lanes.find_far(Lane::key_of(comm, peer as u32))?;
     let slot = index as u32 as usize + SYSTEM_INDICES;
     (slot < lane.limit() as usize).then_some((lane, slot))
 }
@@ -171,7 +171,7 @@ fn send_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i3
         return ep.check_comm(comm);
     }
     let (lane, slot) = ep.resolve(comm, dst, index)?;
-    send_on(ep, lane, slot, data)
+    send_on(ep, lane.lane(), slot, data)
 }
 
 /// Blocking send on a slot.

@@ -33,15 +33,15 @@ pub fn sendbuf_set(comm: Option<i32>, size: usize, timeout_ms: i32) -> Result<()
 }
 
 /// The lane's communicator is freed: what it has spooled counts as delivered from now on, and its blocks are given back, those that
-/// somebody may still read when they are needed or when the next communicator is made.
-pub(crate) fn let_go(ep: &Endpoint, lane: &Lane) {
+/// somebody may still read when they are needed or when the next communicator is made. `over`: nobody may, since the peer is forgotten.
+pub(crate) fn let_go(ep: &Endpoint, lane: &Lane, over: bool) {
     for slot in 0..lane.limit() as usize {
         if lane.progress(slot).sent.load(Ordering::Relaxed) == 0 {
             continue;
         }
         let side = lane.send_side(slot);
         for block in side.behind.iter().chain([&side.block]).map(Cell::get).filter(|b| b.is_some()) {
-            if ep.spool.is_done(block) || lane.is_freed_there() {
+            if over || ep.spool.is_done(block) || lane.is_freed_there() {
                 ep.spool.give_back(block);
             } else {
                 ep.left_over.store(true, Ordering::Release);

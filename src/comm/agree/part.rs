@@ -129,7 +129,7 @@ impl Part<'_> {
 
     fn give(&self, place: u32, letter: &Letter) -> Result<()> {
         let lane = self.ep.lane_of(self.context, self.ranks[place as usize] as i32)?;
-        letter.send(self.ep, lane, PART_SLOT)
+        letter.send(self.ep, lane.lane(), PART_SLOT)
     }
 
     fn take(&self, place: u32) -> Result<Letter> {
@@ -143,10 +143,10 @@ impl Part<'_> {
             return Ok(letter);
         }
         loop {
-            let letter = Letter::receive(self.ep, lane, PART_SLOT)?;
+            let letter = Letter::receive(self.ep, lane.lane(), PART_SLOT)?;
             // Where nobody has died the lists are not the same, and both are told. Else that rank is in another call than this one.
             let dead = self.ep.knows_of_a_death(self.context);
-            match self.ep.gone(lane, PART_SLOT, "making a communicator") {
+            match self.ep.gone(&lane, PART_SLOT, "making a communicator") {
                 _ if letter.ranks == self.number => return Ok(letter),
                 None if !dead => return Ok(letter),
                 gone => {

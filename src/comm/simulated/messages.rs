@@ -1,6 +1,8 @@
 //! Messages between pairs of ranks in every way that a program has: waiting and not, received late, of any index, withdrawn, in windows and
 //! streams. All bytes are checked.
 
+use std::time::Duration;
+
 use super::{Plan, Rank, all_is_well, play, the_fault_is_named};
 use crate::base::layout::Layout;
 use crate::base::rules::Rule;
@@ -253,6 +255,9 @@ fn program(rank: &Rank) {
     let (mut lot, mut own) = (Lot::new(plan.seed ^ 0xabc), Lot::new(plan.seed ^ u64::from(rank.me + 1) << 40));
     let mut over = vec![false; plan.ranks as usize];
     for round in 0..plan.rounds {
+        if plan.places == [1, 1] && own.once_in(2) {
+            crate::base::thread::sleep(Duration::from_millis(own.one_of(&[1, 30, 200, 2000])));
+        }
         let a = lot.below(u64::from(plan.ranks)) as u32;
         let b = (a + 1 + lot.below(u64::from(plan.ranks) - 1) as u32) % plan.ranks;
         let (mut lot, number) = (Lot::new(lot.draw()), round << 8);
@@ -280,7 +285,13 @@ fn program(rank: &Rank) {
 
 /// All bytes come, in order, whatever places there are and whatever becomes of datagrams.
 fn all_come(seed: u64) {
-    all_is_well(Plan::of(seed), program);
+    _ = all_is_well(Plan::of(seed), program);
+}
+
+/// The same among ranks that forget each other; which they do.
+fn all_come_anew(seed: u64) {
+    let forgotten = all_is_well(Plan::of_forgetful(seed), program);
+    assert!(forgotten > 0, "nobody has been forgotten");
 }
 
 /// Who has to do with a rank that dies hears of it, and nobody else does.
@@ -305,7 +316,7 @@ fn twice(seed: u64) {
 }
 
 /// Scenes by which it is noticed that a rule is left out.
-const NOTICED_BY: [LeftOut; 9] = [
+const NOTICED_BY: [LeftOut; 10] = [
     (Rule::LandingIsFree, "landing_is_free", all_come),
     (Rule::WholeLanding, "whole_landing", all_come),
     (Rule::ReadToTheEnd, "read_to_the_end", all_come),
@@ -315,6 +326,7 @@ const NOTICED_BY: [LeftOut; 9] = [
     (Rule::SaysThatItPuts, "says_that_it_puts", all_come),
     (Rule::WholePosting, "whole_posting", all_come),
     (Rule::Announced, "announced", all_come),
+    (Rule::Lives, "lives", all_come_anew),
 ];
 
 mod runs {
@@ -323,6 +335,10 @@ mod runs {
     #[test]
     fn messages_come() {
         batch("messages_come", 10, super::all_come);
+    }
+    #[test]
+    fn messages_come_anew() {
+        batch("messages_come_anew", 20, super::all_come_anew);
     }
     #[test]
     fn messages_amid_a_death() {

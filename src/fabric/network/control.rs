@@ -43,6 +43,10 @@ pub(super) const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
 /// What is called with a link and a number that came with a write.
 pub type OnNumber = Box<dyn Fn(&Arc<Link>, u32) + Send + Sync>;
 
+/// What closes the lanes with a peer, so that nobody finds them any more: how many they are. `None`: somebody uses one, or something is under way
+/// there.
+pub type Close = Box<dyn Fn(&Link) -> Option<usize> + Send + Sync>;
+
 /// What the fabric asks of those above it.
 pub struct Hooks {
     /// A number came with a write.
@@ -53,6 +57,12 @@ pub struct Hooks {
     pub came_up: Box<dyn Fn(&Link) + Send + Sync>,
     /// The connection is about to be given up: what is owed over it is sent.
     pub settle: Box<dyn Fn(&Link) + Send + Sync>,
+    /// Closes the lanes with a peer that is to be forgotten.
+    pub close: Close,
+    /// Opens them again.
+    pub open: Box<dyn Fn(&Link) + Send + Sync>,
+    /// Frees the lanes that are closed: the peer is forgotten.
+    pub free: Box<dyn Fn(&Link) + Send + Sync>,
     /// Where a process of this node answers datagrams.
     pub card_of: Box<dyn Fn(u32) -> Result<Card> + Send + Sync>,
     /// The tables of the node's connections and contexts; `None`: not yet.
@@ -104,6 +114,9 @@ pub(super) struct Shared {
     /// Connections that were given up for others, and contexts.
     pub retired: AtomicU64,
     pub put_away: AtomicU64,
+    /// Peers that were forgotten, and links that there ever were.
+    pub forgotten: AtomicU64,
+    lives: AtomicU64,
     comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
     thread: OnceLock<thread::Id>,
     stop: AtomicBool,
@@ -154,6 +167,8 @@ impl Fabric {
             patience_ns: terms.patience.as_nanos() as u64,
             retired: AtomicU64::new(0),
             put_away: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
+            lives: AtomicU64::new(0),
             comes_before: terms.comes_before,
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
@@ -185,6 +200,10 @@ impl Fabric {
     /// What the others need to reach this process, to be published with the launcher.
     pub fn card(&self) -> Card {
         self.shared.card()
+    }
+    /// Peers that were forgotten so far.
+    pub fn forgotten(&self) -> u64 {
+        self.shared.forgotten.load(Ordering::Relaxed)
     }
     /// The device in use.
     pub fn device(&self) -> &Arc<dyn Device> {
@@ -293,7 +312,7 @@ impl Fabric {
         let links = self.links();
         let asks = |link: &&Arc<Link>| link.failure().is_none() && !link.has_left() && link.card.get().is_some();
         let tell = |link: &Arc<Link>| {
-            let _ = self.shared.send_to(link, &self.shared.hello(Kind::Leave, link.peer));
+            let _ = self.shared.send_to(link, &self.shared.hello_to(Kind::Leave, link));
         };
         links.iter().filter(asks).for_each(tell);
         loop {
@@ -321,6 +340,10 @@ impl Shared {
     fn card(&self) -> Card {
         Card { address: self.device.address() }
     }
+    /// Nothing is kept of the numbers of packets from and to a peer.
+    pub fn forget_stamps(&self, peer: u32) {
+        self.stamps.get().inspect(|stamps| stamps.forget(peer));
+    }
     fn version(&self) -> u32 {
         self.region.version()
     }
@@ -335,9 +358,10 @@ impl Shared {
     }
 
     /// The link with a peer, made if need be.
-    fn link(&self, peer: u32) -> Arc<Link> {
+    pub fn link(&self, peer: u32) -> Arc<Link> {
         let mut links = self.lock();
-        let make = || Arc::new(Link::new(self, &self.this, peer, (self.comes_before)(peer)));
+        let life = || self.lives.fetch_add(1, Ordering::Relaxed) + 1;
+        let make = || Arc::new(Link::new(self, &self.this, peer, (self.comes_before)(peer), life()));
         links.by_peer.entry(peer).or_insert_with(make).clone()
     }
     /// The link with a peer, if there is one.

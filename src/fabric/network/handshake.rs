@@ -118,6 +118,11 @@ impl Handshake {
         self.turn
     }
 
+    /// Is there no connection, and does nobody want one?
+    pub fn is_at_rest(&self) -> bool {
+        self.state == State::Down && !self.wanted
+    }
+
     /// A thread wants to post.
     pub fn want(&mut self) -> Outcome {
         if self.state == State::Up {

@@ -35,9 +35,15 @@ pub(super) enum Kind {
     /// "Our connection has failed here, for good", and why (in place of the turn). Not answered; said again whenever the peer speaks of the
     /// connection.
     Broken,
+    /// "Let us forget each other: nothing of mine is under way." Of an attempt (in place of the turn).
+    Forget,
+    /// The answer, for an attempt: "Something is, or somebody here is about to use it",
+    Kept,
+    /// or: "You are forgotten." Also to who speaks of what was forgotten.
+    Forgotten,
 }
 
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 20] = [
     Kind::Open,
     Kind::Opened,
     Kind::Refuse,
@@ -55,6 +61,9 @@ const KINDS: [Kind; 17] = [
     Kind::Say(Say::Retired),
     Kind::Probe,
     Kind::Probed,
+    Kind::Forget,
+    Kind::Kept,
+    Kind::Forgotten,
 ];
 
 /// Where a process answers datagrams.
@@ -90,6 +99,8 @@ pub(super) struct Hello {
     pub number: u64,
     /// Where the sender answers.
     pub card: Card,
+    /// The sender's life with the receiver, and the receiver's as the sender knows it, see `forget`; 0: none, or unknown.
+    pub lives: [u64; 2],
     /// Which turn of the connection; of [`Kind::Broken`] the reason.
     pub turn: u32,
     /// The sender's end of it.
@@ -141,6 +152,7 @@ impl Hello {
         w.put(&self.card.address.0);
         w.put(&self.end.0);
         w.put(&self.indices.to_le_bytes());
+        self.lives.iter().for_each(|life| w.put(&life.to_le_bytes()));
         if let Some(told) = &self.memory {
             w.put(&told.era.to_le_bytes());
             w.put(&told.lane.to_le_bytes());
@@ -165,12 +177,13 @@ impl Hello {
         let kind = *KINDS.get(r.u32()? as usize)?;
         let (version, from, to, number, turn) = (r.u32()?, r.u32()?, r.u32()?, r.u64()?, r.u32()?);
         let (card, end) = (Card { address: Address(r.take()?) }, End(r.take()?));
-        let (indices, era, lane, chunk) = (r.u32()?, r.u32()?, r.u64()?, r.u32()?);
+        let (indices, lives) = (r.u32()?, [r.u64()?, r.u64()?]);
+        let (era, lane, chunk) = (r.u32()?, r.u64()?, r.u32()?);
         let page = Place { addr: r.u64()?, rkey: r.u32()? };
         let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
         // Nothing lies at address 0.
         let memory = (page.addr != 0).then_some(Told { era, lane, chunk, page, fronts });
-        Some(Hello { kind, version, from, to, turn, number, card, end, indices, memory })
+        Some(Hello { kind, version, from, to, turn, number, card, end, indices, lives, memory })
     }
 }
 
@@ -193,6 +206,7 @@ pub(super) mod tests {
             card,
             end,
             indices: 99,
+            lives: [7, 1 << 40],
             memory: Some(Told { era: 6, lane: 1 << 63, chunk: 4, page, fronts }),
         }
     }
@@ -213,7 +227,7 @@ pub(super) mod tests {
     proptest! {
         /// Of any bytes nothing is taken but what says the same when it is put together again.
         #[test]
-        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), DATAGRAM), kind in 0u8..20, magic: bool) {
+        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), DATAGRAM), kind in 0u8..24, magic: bool) {
             if magic {
                 b[..8].copy_from_slice(&MAGIC.to_le_bytes());
                 b[8..12].copy_from_slice(&[kind, 0, 0, 0]);

@@ -13,6 +13,7 @@ use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
 use super::control::Shared;
 use super::device::{Device, End, Limits, Pair};
+use super::forget::{Attempts, Lives};
 use super::handshake::Handshake;
 use super::hello::Card;
 use super::region::{Domain, Region};
@@ -61,6 +62,9 @@ pub(super) struct Posted {
     /// Its queue pair, while there is one.
     pub made: Option<Made>,
     pub times: super::turns::Times,
+    pub attempts: Attempts,
+    /// When the link was made, in nanoseconds.
+    pub made_ns: u64,
 }
 
 /// A queue pair, and its place among those of the node.
@@ -86,6 +90,7 @@ pub struct Link {
     /// The network knows where that is.
     pub(super) is_found: AtomicBool,
     pub(super) home: Weak<Shared>,
+    pub(super) lives: Lives,
     domain: Arc<Domain>,
     arrivals: Arc<Arrivals>,
     /// Writes with [`COUNTED`] posted, and arrived.
@@ -123,8 +128,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Nothing but a name yet. `first`: this side reserves before the peer does.
-    pub(super) fn new(home: &Shared, this: &Weak<Shared>, peer: u32, first: bool) -> Link {
+    /// Nothing but a name yet. `first`: this side reserves before the peer does; `life`: no other link of the process had it.
+    pub(super) fn new(home: &Shared, this: &Weak<Shared>, peer: u32, first: bool, life: u64) -> Link {
         let limits = home.device.limits();
         Link {
             me: home.rank,
@@ -132,6 +137,7 @@ impl Link {
             card: OnceLock::new(),
             is_found: AtomicBool::new(false),
             home: this.clone(),
+            lives: Lives::new(life),
             domain: home.device.domain().clone(),
             arrivals: home.arrivals.clone(),
             counted: AtomicU64::new(0),
@@ -150,6 +156,8 @@ impl Link {
                 hand: Handshake::new(first),
                 made: None,
                 times: Default::default(),
+                attempts: Default::default(),
+                made_ns: now_ns(),
             }),
             up: AtomicBool::new(false),
             completed: AtomicU64::new(0),

@@ -14,6 +14,7 @@
 //! | [`link`] | what a process has with one peer, and what is under way there |
 //! | `handshake` | how a connection is made, given up and made again: states and packets |
 //! | `turns` | doing it, on first use and when others need the place |
+//! | `forget` | peers that nothing is under way with are forgotten |
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
 //! | [`own`] | the connection with oneself |
@@ -26,6 +27,7 @@ pub mod bounce;
 pub mod cache;
 pub mod control;
 pub mod device;
+mod forget;
 mod handshake;
 mod hello;
 pub mod interface;

@@ -10,6 +10,9 @@
 //! a packet that is said again has a new one, and one that has been taken, or is more than [`WINDOW`] behind the latest, is dropped. So what somebody
 //! has listened to is of no use to him: not altered, not to another rank, not back to its sender, not again, not in another job or init, whose
 //! key is another. What he holds back and brings later is a late packet, and harmless as these are.
+//!
+//! Of a peer that is forgotten nothing is kept but that all later numbers are higher than any that was ever used: so it takes them, whether it
+//! has forgotten this rank or not.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +30,21 @@ pub(super) struct Stamps {
     key: Key,
     rank: u32,
     size: u32,
-    peers: Mutex<HashMap<u32, Numbers>>,
+    peers: Mutex<Peers>,
+}
+
+#[derive(Default)]
+struct Peers {
+    known: HashMap<u32, Numbers>,
+    /// The highest number said to a peer that is forgotten.
+    floor: u64,
+}
+
+impl Peers {
+    fn of(&mut self, peer: u32) -> &mut Numbers {
+        let said = self.floor;
+        self.known.entry(peer).or_insert_with(|| Numbers { said, heard: Heard::default() })
+    }
 }
 
 /// The numbers of both directions with a peer.
@@ -72,7 +89,7 @@ impl Stamps {
     pub fn put(&self, hello: &Hello) -> [u8; DATAGRAM] {
         let number = {
             let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-            let numbers = peers.entry(hello.to).or_default();
+            let numbers = peers.of(hello.to);
             numbers.said += 1;
             numbers.said
         };
@@ -94,7 +111,17 @@ impl Stamps {
             return None;
         }
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        peers.entry(hello.from).or_default().heard.take(hello.number).then_some(hello)
+        peers.of(hello.from).heard.take(hello.number).then_some(hello)
+    }
+
+    /// A peer is forgotten.
+    pub fn forget(&self, peer: u32) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(numbers) = peers.known.remove(&peer) {
+            peers.floor = peers.floor.max(numbers.said);
+            let room = 2 * peers.known.len();
+            peers.known.shrink_to(room);
+        }
     }
 }
 

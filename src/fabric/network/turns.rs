@@ -122,7 +122,7 @@ impl Shared {
     /// Looks at all connections, and notes when one that is between two states is to be looked at again.
     pub(super) fn tick(&self) {
         self.due_ns.store(SETTLED, Ordering::Release);
-        let due = self.links().iter().map(|link| self.advance(link)).min().unwrap_or(SETTLED);
+        let due = self.links().iter().map(|link| self.advance(link).min(self.tend_rest(link))).min().unwrap_or(SETTLED);
         self.due_ns.fetch_min(due, Ordering::AcqRel);
     }
 
@@ -260,7 +260,7 @@ impl Shared {
 
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
         let end = link.end(posted);
-        let hello = Hello { turn, end, memory: self.memory(link), ..self.hello(Kind::Say(say), link.peer) };
+        let hello = Hello { turn, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
         self.send_to(link, &hello)
     }
 
@@ -287,9 +287,9 @@ impl Shared {
     }
 
     /// Tells the peer that the connection has failed, unless it has left.
-    fn say_broken(&self, link: &Link) {
+    pub(super) fn say_broken(&self, link: &Link) {
         if !link.has_left() {
-            let hello = Hello { turn: link.reason() as u32, ..self.hello(Kind::Broken, link.peer) };
+            let hello = Hello { turn: link.reason() as u32, ..self.hello_to(Kind::Broken, link) };
             let _ = self.send_to(link, &hello);
         }
     }

@@ -122,7 +122,7 @@ pub struct FarSlot {
 }
 
 /// Slots of which this side's own is made at once.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 
 /// The fronts of [`CHUNK_SLOTS`] indices, and what this side keeps of those that are used.
 pub(super) struct Chunk {

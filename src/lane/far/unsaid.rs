@@ -37,7 +37,7 @@ impl Unsaid {
     }
 
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         // SYNC POINT: pairs with the release in `say_unsaid`: whoever sees nothing left says what is newer than all of it.
         !self.some.load(Ordering::Acquire)
     }

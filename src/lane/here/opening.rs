@@ -93,6 +93,8 @@ impl Lane {
             spooled: Default::default(),
             any: Default::default(),
             held: AtomicU32::new(0),
+            door: Default::default(),
+            pinned: AtomicBool::new(false),
             far: None,
             _window: None,
         })
@@ -154,7 +156,7 @@ impl Lane {
     }
 
     /// Gives the window's pages from an offset on back to the system; they read as zero afterwards.
-    pub(super) fn give_pages_back(&self, from: usize) -> Result<()> {
+    pub(in crate::lane) fn give_pages_back(&self, from: usize) -> Result<()> {
         // SAFETY: within the window, which is a shared mapping of a file; from here on its pages are as never touched.
         let r = unsafe { libc::madvise(self.header.add(from).cast(), self.map.bytes - from, libc::MADV_REMOVE) };
         if r != 0 { Err(Error::system("giving back the memory of a communicator (MADV_REMOVE)")) } else { Ok(()) }

@@ -71,7 +71,8 @@ impl Endpoint {
     #[cold]
     fn far_outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
         let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
-        let lane = self.lane_of(context, dst)?;
+        let used = self.lane_of(context, dst)?;
+        let lane = used.lane();
         let Some(far) = lane.far() else { return Err(garbled(self, rank)) };
         if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= far.link.indices.load(Ordering::Acquire)
         {
@@ -98,6 +99,8 @@ impl Endpoint {
             pause_ns = (2 * pause_ns).min(PAUSE_NS[1]);
         };
         let key = key_of(comm, dst, index);
+        // The road stays, and so does what it was made of.
+        used.for_good();
         let way = Way::Far(Box::new(road));
         self.any_source.outgoing.find_or_make(key, || Ok(Outgoing::new(key, (comm, dst, index), rank, way)))
     }

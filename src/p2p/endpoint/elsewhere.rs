@@ -190,29 +190,44 @@ impl Endpoint {
     }
 
     /// The world's lane to a peer on another node, made at first contact. Its view lies where this rank's region has room for that peer.
-    pub(super) fn far_lane(&self, peer: u32) -> Result<&'static Lane> {
+    pub(super) fn far_lane(&self, peer: u32) -> Result<Used> {
         let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
         // Outside the lock of the lanes, since it may take its time.
         let far = Far::open(fabric, peer, card, 0, self.config.attach_s)?;
-        let lane = self.lanes.find_or_make(Lane::key_of(crate::p2p::COMM_WORLD, peer) | FAR, || {
+        self.made_far(Lane::key_of(crate::p2p::COMM_WORLD, peer), far, |far| {
             let window = self.region.map(LANES_AT + peer as u64 * LANE_STRIDE, LANE_BYTES)?;
             let mine = self.region.indices();
             let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
             let (comm, board) = (crate::p2p::COMM_WORLD, self.region.board().cast_const().cast::<Board>());
-            let lane = Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(far);
-            self.apply_mode(&lane);
-            Ok(lane)
-        })?;
-        self.tell_lane(lane);
-        Ok(lane)
+            Ok(Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(far))
+        })
+    }
+
+    /// The lane of this key, made by `make` of what first contact has given if it does not exist.
+    fn made_far(&self, key: u64, far: Far, make: impl FnOnce(Far) -> Result<Lane>) -> Result<Used> {
+        let mut ready = Some((far, make));
+        loop {
+            let made = self.lanes.find_or_make_far(key, || {
+                let (far, make) = ready.take().expect("made once");
+                let lane = make(far)?;
+                self.apply_mode(&lane);
+                Ok(lane)
+            })?;
+            if let Some(lane) = made {
+                self.tell_lane(&lane);
+                return Ok(lane);
+            }
+            // Somebody looks whether it may go, which it may not: it is about to be used.
+            crate::base::thread::yield_core();
+        }
     }
 
     /// The same of another communicator.
-    pub(super) fn far_lane_of(&self, context: &Context, rank: u32, of_world: &Lane) -> Result<&'static Lane> {
+    pub(super) fn far_lane_of(&self, context: &Context, rank: u32, of_world: &Lane) -> Result<Used> {
         let (peer, place) = (of_world.world, context.place);
         let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
         let far = Far::open(fabric, peer, card, place.epoch as u64, self.config.attach_s)?;
-        let lane = self.lanes.find_or_make(Lane::key_of(context.handle, rank) | FAR, || {
+        self.made_far(Lane::key_of(context.handle, rank), far, |far| {
             let at = PLACES_AT + peer as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
             let window = self.region.map(at, Map::of_units(place.units as usize).bytes)?;
             let mine = self.region.indices();
@@ -221,11 +236,8 @@ impl Endpoint {
             while !lane.come_alive(both.min(lane.most_indices()))? {
                 crate::base::thread::yield_core();
             }
-            self.apply_mode(&lane);
             Ok(lane)
-        })?;
-        self.tell_lane(lane);
-        Ok(lane)
+        })
     }
 
     /// Sends the acknowledgements that are owed to other nodes, and sees to it that they have arrived: the news that this rank finalizes may

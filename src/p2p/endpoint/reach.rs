@@ -9,19 +9,19 @@ use crate::launch::bind::last_cache;
 
 impl Endpoint {
     /// The lane to a rank of a communicator, made when first asked for.
-    pub fn lane_of(&self, context: &Context, peer: i32) -> Result<&'static Lane> {
+    pub fn lane_of(&self, context: &Context, peer: i32) -> Result<Used> {
         self.check_rank(context, peer)?;
         let rank = peer as u32;
         if context.handle == crate::p2p::COMM_WORLD {
             return self.lane(rank);
         }
         let key = Lane::key_of(context.handle, rank);
-        if let Some(lane) = self.lanes.find(key).or_else(|| self.lanes.find(key | FAR)) {
+        if let Some(lane) = self.find(key) {
             return Ok(lane);
         }
         let of_world = self.lane(context.group.world_rank(rank))?;
         if of_world.far().is_some() {
-            return self.far_lane_of(context, rank, of_world);
+            return self.far_lane_of(context, rank, &of_world);
         }
         let lane = loop {
             let mut wiping = false;
@@ -33,7 +33,7 @@ impl Endpoint {
                     Some(p) if of_world.world < self.rank => p.region.map(at, bytes)?,
                     _ => self.region.map(at, bytes)?,
                 };
-                let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?;
+                let lane = Lane::of_communicator(context.handle, rank, &of_world, place, window)?;
                 wiping = !lane.come_alive(self.common_indices(&lane))?;
                 if wiping {
                     return Err(lane.peer_error(self.rank, "clears away", "first contact with", crate::p2p::TAG_ANY));
@@ -56,13 +56,18 @@ impl Endpoint {
         if of_world.gone().is_some() {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
-        Ok(lane)
+        Ok(Used::here(lane))
+    }
+
+    /// The lane of this key, if it exists.
+    fn find(&self, key: u64) -> Option<Used> {
+        self.lanes.find(key).map(Used::here).or_else(|| self.lanes.find_far(key))
     }
 
     /// The world's lane to a peer, made at first contact.
-    pub fn lane(&self, peer: u32) -> Result<&'static Lane> {
+    pub fn lane(&self, peer: u32) -> Result<Used> {
         let key = Lane::key_of(crate::p2p::COMM_WORLD, peer);
-        if let Some(lane) = self.lanes.find(key).or_else(|| self.lanes.find(key | FAR)) {
+        if let Some(lane) = self.find(key) {
             return Ok(lane);
         }
         if self.is_elsewhere(peer)? {
@@ -99,7 +104,7 @@ impl Endpoint {
         if known.is_some_and(|p| p.broken().is_some()) {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
-        Ok(lane)
+        Ok(Used::here(lane))
     }
 
     /// A lane has come about.

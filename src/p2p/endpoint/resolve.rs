@@ -4,15 +4,16 @@ use super::Endpoint;
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
 use crate::base::named::Named;
-use crate::lane::Lane;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES};
+use crate::lane::{Lane, Used};
 use crate::p2p::context::Context;
 
 impl Endpoint {
-    /// The lane to a peer for a call with these arguments, and the slot of the index; the error says which argument is wrong.
+    /// The lane to a peer for a call with these arguments, used from here on, and the slot of the index; the error says which argument is
+    /// wrong.
     #[cold]
     #[inline(never)]
-    pub fn resolve(&self, comm: i32, peer: i32, index: i32) -> Result<(&'static Lane, usize)> {
+    pub fn resolve(&self, comm: i32, peer: i32, index: i32) -> Result<(Used, usize)> {
         let context = self.context(comm)?;
         self.check_rank(context, peer)?;
         if index < 0 || index as usize >= context.indices {
@@ -28,7 +29,7 @@ impl Endpoint {
             far.open_slot(slot)?;
         }
         if slot >= lane.limit() as usize {
-            let both = self.widen(lane)?;
+            let both = self.widen(&lane)?;
             if index as usize >= both {
                 return Err(self.bad_index(peer as u32, index, both));
             }

@@ -16,15 +16,17 @@ pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32)
     let data = claimed.bytes().into();
     let mut lanes = Vec::with_capacity(count);
     for rank in members(bits) {
-        let (lane, slot) = ep.resolve(comm, rank as i32, index)?;
+        let (used, slot) = ep.resolve(comm, rank as i32, index)?;
+        let lane = used.lane();
         if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
             return Err(busy(ep, lane, slot, "send"));
         }
         Sender::new(ep, lane, slot, data, size).check_peer()?;
-        lanes.push((lane, slot));
+        lanes.push((used, slot));
     }
     let parts = pool.part(ticket, lanes.len())?;
-    for ((lane, slot), (part, generation)) in lanes.into_iter().zip(&parts) {
+    for ((used, slot), (part, generation)) in lanes.into_iter().zip(&parts) {
+        let lane = used.lane();
         let words = claimed.words_of(*part, *generation);
         let gone = if lane.far().is_some() {
             let _ = crate::p2p::send::send_on(ep, lane, slot, data);

@@ -6,7 +6,7 @@ use crate::base::looking::between_looks;
 use crate::base::trace::traced;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::Kind;
-use crate::lane::{RECV_CHAIN, RECV_PENDING};
+use crate::lane::{RECV_CHAIN, RECV_PENDING, Used};
 use crate::p2p::receive::{Found, Receiver, owe_or_acknowledge};
 use crate::p2p::request::{begin, complete_loan};
 use crate::p2p::{PROC_NULL, TAG_ANY};
@@ -100,14 +100,14 @@ fn recv_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result<Le
 #[inline(never)]
 fn recv_slow(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<Lent> {
     match find(ep, comm, src, index)? {
-        Some((lane, slot)) => recv_on(ep, lane, slot),
+        Some((lane, slot)) => recv_on(ep, lane.lane(), slot),
         None => Ok(Lent::NOTHING),
     }
 }
 
 /// `None`: the peer is nobody.
 #[cold]
-fn find(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<Option<(&'static Lane, usize)>> {
+fn find(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<Option<(Used, usize)>> {
     if src == PROC_NULL {
         return ep.check_comm(comm).map(|()| None);
     }
@@ -121,7 +121,8 @@ fn find(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<Option
 /// The same without waiting for it.
 pub fn irecv_loan(comm: i32, src: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    let Some((lane, slot)) = find(ep, comm, src, index)? else { return Ok(()) };
+    let Some((used, slot)) = find(ep, comm, src, index)? else { return Ok(()) };
+    let lane = used.lane();
     if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
         return Err(crate::p2p::send::busy(ep, lane, slot, "irecv_loan"));
     }
@@ -132,7 +133,7 @@ pub fn irecv_loan(comm: i32, src: i32, index: i32) -> Result<()> {
 pub fn irecv_loan_wait(comm: i32, src: i32, index: i32) -> Result<Lent> {
     let ep = endpoint()?;
     let Some((lane, slot)) = find(ep, comm, src, index)? else { return Ok(Lent::NOTHING) };
-    let done = complete_loan(ep, lane, slot, true)?;
+    let done = complete_loan(ep, lane.lane(), slot, true)?;
     done.ok_or_else(|| Error::new(Code::Request, "a wait ended without its message"))
 }
 
@@ -140,7 +141,7 @@ pub fn irecv_loan_wait(comm: i32, src: i32, index: i32) -> Result<Lent> {
 pub fn irecv_loan_test(comm: i32, src: i32, index: i32) -> Result<Option<Lent>> {
     let ep = endpoint()?;
     match find(ep, comm, src, index)? {
-        Some((lane, slot)) => complete_loan(ep, lane, slot, false),
+        Some((lane, slot)) => complete_loan(ep, lane.lane(), slot, false),
         None => Ok(Some(Lent::NOTHING)),
     }
 }

@@ -105,7 +105,8 @@ fn send_slow(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, comm: i32, d
         pool.drop_sent(ticket, generation);
         return Ok(());
     }
-    let (lane, slot) = ep.resolve(comm, dst, index)?;
+    let (used, slot) = ep.resolve(comm, dst, index)?;
+    let lane = used.lane();
     match send_on(ep, claimed, lane, slot)? {
         true => pool.hand_over(ticket, generation, holder(lane)),
         false => pool.drop_sent(ticket, generation),

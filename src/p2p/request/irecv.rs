@@ -49,7 +49,7 @@ fn irecv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i
         return any_index::irecv(ep, comm, data, src);
     }
     let (lane, slot) = find(ep, comm, src, index)?;
-    irecv_on(ep, lane, slot, data)
+    irecv_on(ep, lane.lane(), slot, data)
 }
 
 /// Non-blocking receive on a slot.
@@ -182,7 +182,7 @@ fn irecv_wait_slow(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Re
         return any_index::complete(ep, comm, src, true).map(|_| ());
     }
     let (lane, slot) = find(ep, comm, src, index)?;
-    complete_receive(ep, lane, slot, true).map(|_| ())
+    complete_receive(ep, lane.lane(), slot, true).map(|_| ())
 }
 
 /// Completes the receive if its message is there.
@@ -207,7 +207,7 @@ fn irecv_test_slow(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Re
         return any_index::complete(ep, comm, src, false);
     }
     let (lane, slot) = find(ep, comm, src, index)?;
-    complete_receive(ep, lane, slot, false)
+    complete_receive(ep, lane.lane(), slot, false)
 }
 
 pub(in crate::p2p) fn complete_receive(
@@ -320,7 +320,7 @@ pub fn irecv_cancel(comm: i32, src: i32, index: i32) -> Result<bool> {
         return any_index::cancel(ep, comm, src);
     }
     let (lane, slot) = find(ep, comm, src, index)?;
-    cancel(ep, lane, slot)
+    cancel(ep, lane.lane(), slot)
 }
 
 pub(in crate::p2p) fn cancel(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result<bool> {
@@ -393,9 +393,9 @@ pub fn probe(comm: i32, src: i32, index: i32) -> Result<Option<usize>> {
     }
     let (lane, slot) = find(ep, comm, src, index)?;
     if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
-        return Err(busy(ep, lane, slot, "probe"));
+        return Err(busy(ep, &lane, slot, "probe"));
     }
-    Ok(peek(ep, lane, slot))
+    Ok(peek(ep, lane.lane(), slot))
 }
 
 pub(in crate::p2p) fn peek(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Option<usize> {

@@ -47,7 +47,7 @@ fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i
     }
     let (lane, slot) = find(ep, comm, dst, index)?;
     let timeout = ep.spool.budget(lane.comm()).timeout_ms();
-    isend_on(ep, lane, slot, data, timeout)
+    isend_on(ep, lane.lane(), slot, data, timeout)
 }
 
 /// Non-blocking send on a slot; `timeout`: milliseconds, negative: synchronous.
@@ -190,7 +190,7 @@ fn isend_complete(ep: &'static Endpoint, comm: i32, dst: i32, index: i32, wait: 
         return ep.check_comm(comm).map(|()| true);
     }
     let (lane, slot) = find(ep, comm, dst, index)?;
-    complete_send(ep, lane, slot, wait)
+    complete_send(ep, lane.lane(), slot, wait)
 }
 
 /// Completes the send if that takes no waiting.

@@ -49,6 +49,11 @@ impl WaitingSends {
         self.count.store(list.len() as u32, Ordering::Relaxed);
     }
 
+    /// Is a request of this lane listed, perhaps one that is completed?
+    pub fn has(&self, lane: &Lane) -> bool {
+        self.list.lock().unwrap_or_else(|e| e.into_inner()).iter().any(|(listed, _)| std::ptr::eq(*listed, lane))
+    }
+
     /// A communicator is freed, all of whose requests are completed; some may still be listed.
     pub fn forget(&self, comm: i32) {
         let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());

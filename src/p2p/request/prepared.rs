@@ -141,7 +141,9 @@ impl Drop for Table {
 
 fn what(ep: &'static Endpoint, run: Run, (comm, peer, index): (i32, i32, i32), most: usize) -> Result<What> {
     let len = Layout::from(run).len_checked()?;
-    let (lane, slot) = find(ep, comm, peer, index)?;
+    let (used, slot) = find(ep, comm, peer, index)?;
+    // What is prepared stays so.
+    let lane = if used.far().is_some() { used.for_good() } else { used.lane() };
     let short = lane.far().is_none() && len <= most && !run.is_nowhere();
     Ok(What { lane, short: short.then_some(lane), slot, run })
 }

@@ -27,7 +27,8 @@ impl Several {
             Ok((lane, slot)) if index != TAG_ANY => {
                 let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
                 self.one = Waits { peer: lane.world, index, comm, ..self.one };
-                self.receives.push(Awaiting { ep: self.ep, lane, slot, seq });
+                // A lane on which a receive is pending stays.
+                self.receives.push(Awaiting { ep: self.ep, lane: lane.lane(), slot, seq });
             }
             _ => self.add_other(),
         }

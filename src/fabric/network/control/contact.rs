@@ -19,6 +19,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::base::rules::{Rule, holds};
 use crate::fabric::network::device::End;
+use crate::fabric::network::handshake::Say;
 use crate::fabric::network::hello::{Card, Hello, Kind};
 use crate::fabric::network::link::ending::Reason;
 use crate::fabric::network::link::memory::Told;
@@ -38,7 +39,15 @@ impl Fabric {
         timeout: Duration,
     ) -> Result<(Arc<Link>, Arc<Window>, Arc<Window>)> {
         let shared = &*self.shared;
-        let link = shared.link(peer);
+        let deadline = now_ns() + timeout.as_nanos() as u64;
+        let link = loop {
+            let link = shared.link(peer);
+            if !link.lives.is_closed() || now_ns() >= deadline {
+                break link;
+            }
+            // It is about to be forgotten, or not.
+            shared.await_answer(FIRST_PATIENCE, |_| !link.lives.is_closed());
+        };
         let _ = link.card.set(*card);
         // A contact is also the way to learn how many indices the peer has by now, so one answer is awaited in any case.
         let before = link.answers();
@@ -48,7 +57,6 @@ impl Fabric {
             }
             Some((link.open_window(lane, 0)?, link.open_window(lane, chunk + 1)?))
         };
-        let deadline = now_ns() + timeout.as_nanos() as u64;
         let mut patience = FIRST_PATIENCE;
         loop {
             if let Some((page, fronts)) = done(&link) {
@@ -61,7 +69,7 @@ impl Fabric {
             if let Some(version) = shared.lock().refused.get(&peer) {
                 return Err(other_build(peer, *version));
             }
-            if now_ns() >= deadline {
+            if now_ns() >= deadline || link.lives.is_closed() {
                 return Err(Error::new(
                     Code::Peer,
                     format!(
@@ -154,12 +162,18 @@ impl Shared {
             card: self.card(),
             end: End::default(),
             indices: self.region.indices(),
+            lives: [0; 2],
             memory: None,
         }
     }
 
+    /// The same about what this side has with a peer.
+    pub fn hello_to(&self, kind: Kind, link: &Link) -> Hello {
+        Hello { lives: link.lives.said(), ..self.hello(kind, link.peer) }
+    }
+
     fn introduce(&self, kind: Kind, link: &Link, lane: u64, chunk: u32) -> Result<Hello> {
-        let hello = self.hello(kind, link.peer);
+        let hello = self.hello_to(kind, link);
         Ok(Hello { memory: Some(link.tells(Some((lane, chunk)), WINDOW_BYTES)?), ..hello })
     }
 
@@ -258,13 +272,16 @@ impl Shared {
             }
             _ => {}
         }
-        let link = self.link(hello.from);
+        let Some(link) = self.link_of(&hello) else { return };
         let _ = link.card.set(hello.card);
         match hello.kind {
+            Kind::Forget | Kind::Kept | Kind::Forgotten => self.hears_of_forgetting(link, &hello),
+            // A peer that wants a connection meanwhile says so again when it has answered.
+            Kind::Say(Say::Want | Say::Connect) | Kind::Open if link.lives.is_closed() => {}
             Kind::Say(say) => self.said(&link, say, &hello),
             Kind::Leave => {
                 link.set_left();
-                let _ = self.send_to(&link, &self.hello(Kind::Left, hello.from));
+                let _ = self.send_to(&link, &self.hello_to(Kind::Left, &link));
                 if let Some(hooks) = self.hooks.get() {
                     (hooks.came_up)(&link);
                 }

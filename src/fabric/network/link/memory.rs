@@ -237,6 +237,10 @@ impl Link {
     pub fn end_loan(&self) {
         *self.lent.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+    /// May the peer read something beside its windows, or this side something there?
+    pub(in crate::fabric::network) fn lends(&self) -> bool {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).is_some() || self.borrowing.try_lock().is_err()
+    }
     /// Waits until no other thread is lent something by the peer.
     pub fn borrow(&self) -> MutexGuard<'_, ()> {
         self.borrowing.lock().unwrap_or_else(PoisonError::into_inner)

@@ -208,6 +208,10 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 moves_on: Box::new(|| ()),
                 came_up: Box::new(|_| ()),
                 settle: Box::new(|_| ()),
+                // Ranks here use what they have with each other to the end.
+                close: Box::new(|_| None),
+                open: Box::new(|_| ()),
+                free: Box::new(|_| ()),
                 card_of: Box::new(move |rank| Ok(cards.cards[rank as usize])),
                 tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok()),
             };

@@ -31,7 +31,7 @@ impl Shared {
         let [room, contexts] = self.rooms()?;
         // Who has waited longest for a place is the next: otherwise who has just given his up, and wants it back, is there first each time.
         if link.is_idle() && self.in_line(Which::Contexts, link).iter().any(|peer| *peer != link.peer) {
-            self.put_away(link, posted);
+            self.give_context_back(link, posted);
         }
         let mut missing = |which: Which| {
             let due = now.saturating_sub(posted.times.room) > ROOM_NS;
@@ -93,7 +93,7 @@ impl Shared {
     }
 
     /// Puts the context away of a link without connection.
-    fn put_away(&self, link: &Link, posted: &Posted) {
+    pub(in crate::fabric::network) fn give_context_back(&self, link: &Link, posted: &Posted) {
         if link.put_away(posted) {
             self.put_away.fetch_add(1, Ordering::Relaxed);
             // A connection may wait for its place.
@@ -152,7 +152,7 @@ impl Shared {
             Which::Pairs => self.retire(link),
             Which::Contexts => {
                 if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted)) {
-                    self.put_away(link, &posted);
+                    self.give_context_back(link, &posted);
                 }
             }
         }

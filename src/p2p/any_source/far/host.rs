@@ -76,7 +76,8 @@ pub(super) fn ask(host: u32, receiver: u32, share: u64) -> Option<(&'static Lane
     let lane = ep.context(COMM_WORLD).and_then(|world| ep.lane_of(world, host as i32)).ok()?;
     let asked = Asked { what: Ask::Counters, slot: 0, seq: receiver as u64, at: share };
     let [addr, key] = lane.far()?.ask_for(asked, || lane.gone().is_none()).flatten()?;
-    Some((lane, Place { addr, rkey: key as u32 }))
+    // Whose counters are there stays known.
+    Some((lane.for_good(), Place { addr, rkey: key as u32 }))
 }
 
 /// The name of a share between its receiver, its senders and its host.

@@ -29,8 +29,7 @@ use crate::base::layout::Cursor;
 use crate::base::run::Run;
 use crate::fabric::network::Place;
 use crate::fabric::shm::region::SPOOL_WINDOW;
-use crate::lane::far::Far;
-use crate::lane::{BlockRef, Lane, PeerBlock};
+use crate::lane::{BlockRef, PeerBlock, Used};
 use crate::p2p::any_source::{Arrived, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
@@ -379,7 +378,8 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
                 let wide = wide_at(record);
                 wide.near.fetch_add(1, Ordering::AcqRel);
             }
-            Holder::Far(far, place) => {
+            Holder::Far(lane, place) => {
+                let far = lane.remote();
                 // First: the record may go with the last unit.
                 let record: [u64; 8] = fetch_words(far, Remote::run(place.addr, place.rkey))?;
                 let counter = Place { addr: place.addr.wrapping_add(FAR_AT), rkey: place.rkey };
@@ -398,7 +398,7 @@ enum Holder {
     /// Its wide record, in shared memory.
     Near(PeerBlock),
     /// On another node.
-    Far(&'static Far, Place),
+    Far(Used, Place),
 }
 
 impl Holder {
@@ -412,9 +412,9 @@ impl Holder {
             return whole.map(Holder::Near).ok_or_else(|| garbled(ep, rank));
         }
         let here = context.group.rank_of(rank).ok_or_else(|| garbled(ep, rank))?;
-        let lane: &'static Lane = ep.lane_of(context, here as i32)?;
-        let far = lane.far().ok_or_else(|| garbled(ep, rank))?;
-        Ok(Holder::Far(far, Place { addr, rkey: key }))
+        let lane = ep.lane_of(context, here as i32)?;
+        lane.far().ok_or_else(|| garbled(ep, rank))?;
+        Ok(Holder::Far(lane, Place { addr, rkey: key }))
     }
 
     /// Bytes of the data that are there.
@@ -422,7 +422,7 @@ impl Holder {
         match self {
             Holder::Near(record) => Ok(wide_at(*record).ready.load(Ordering::Acquire)),
             // Eight aligned bytes, which a device reads whole.
-            Holder::Far(far, place) => fetch_words(far, from(*place, READY_AT)).map(|[ready]| ready),
+            Holder::Far(lane, place) => fetch_words(lane.remote(), from(*place, READY_AT)).map(|[ready]| ready),
         }
     }
 
@@ -435,7 +435,7 @@ impl Holder {
                 record.bytes(at as u64, len as u64).ok_or_else(beyond)?.copy_to(to);
                 Ok(())
             }
-            Holder::Far(far, place) => transfer(far, false, to.into(), 0, len, from(*place, at)),
+            Holder::Far(lane, place) => transfer(lane.remote(), false, to.into(), 0, len, from(*place, at)),
         }
     }
 
@@ -447,7 +447,7 @@ impl Holder {
                 Cursor::new(there.into(), 0).gather_into(words);
                 Ok(())
             }
-            Holder::Far(far, place) => fetch_into(far, from(*place, at), words),
+            Holder::Far(lane, place) => fetch_into(lane.remote(), from(*place, at), words),
         }
     }
 }
