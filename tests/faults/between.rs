@@ -475,7 +475,8 @@ pub fn takes_nothing_more() {
             let pid = i32::from_ne_bytes(pid);
             // SAFETY: a process of this job.
             assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
-            let far = endpoint().lane(1).expect("a lane").far().expect("on another node");
+            let lane = endpoint().lane(1).expect("a lane");
+            let far = lane.far().expect("on another node");
             // More than there are receives, and than the queue pair has room for.
             (0..900).for_each(|_| far.call(fmpl::lane::far::Call::Marks));
             fails("receive", try_recv(&mut got, 1, 2), 1, &["takes nothing more"]);

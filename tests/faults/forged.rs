@@ -33,7 +33,8 @@ pub fn is_spoken_to_by_a_stranger() {
     let (me, place) = (rank(), place());
     let ep = fmpl::p2p::endpoint::endpoint().expect("in a job");
     let fabric = ep.fabric_here().expect("a device");
-    let far = ep.lane(1 - me as u32).expect("a lane").far().expect("on another node");
+    let lane = ep.lane(1 - me as u32).expect("a lane");
+    let far = lane.far().expect("on another node");
     std::fs::write(place.join(format!("new{me}")), fabric.card().encode(&fabric.device().network())).expect("its card");
     std::fs::rename(place.join(format!("new{me}")), place.join(format!("card{me}"))).expect("its card");
     let mut rounds = 0u64;
