@@ -204,7 +204,7 @@ impl<'a> Party<'a> {
 
     /// Bytes of the message received last from a member.
     pub fn received_len(&self, from: usize) -> Result<u64> {
-        Ok(signal::received_len(self.lane(from)?.lane(), self.slot))
+        Ok(signal::received_len(self.team.ep, &*self.lane(from)?, self.slot))
     }
 
     /// Sends to one and receives from another at the same time.

@@ -235,6 +235,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     named::give(comm, "");
     ep.waiting_sends.forget(comm);
     ep.prepared.forget(comm);
+    ep.lately.forget(comm);
     let team = crate::coll::forget(comm, &unused);
     ep.lanes.forget(comm, &unused);
     ep.contexts.remove(comm, &unused);

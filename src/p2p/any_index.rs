@@ -452,18 +452,13 @@ pub(crate) fn is_begun(lane: &Lane) -> bool {
 
 /// Length and index of the last completed receive of any index of `src`.
 pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Received> {
-    let used = lane_of(ep, comm, src)?;
-    let lane = used.lane();
-    match lane.any_slot.load(Ordering::Relaxed) {
-        0 => Err(Error::new(
-            Code::Request,
-            format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(TAG_ANY)),
-        )),
-        slot => Ok(Received {
-            len: lane.any_len.load(Ordering::Relaxed) as usize,
-            index: slot as i32 - SYSTEM_INDICES as i32,
-        }),
-    }
+    let lane = lane_of(ep, comm, src)?;
+    let none = || {
+        let text = format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(TAG_ANY));
+        Error::new(Code::Request, text)
+    };
+    let (len, slot) = ep.last_of_any(&lane).ok_or_else(none)?;
+    Ok(Received { len, index: slot as i32 - SYSTEM_INDICES as i32 })
 }
 
 /// The length of a message of any index of `src`, if there is one whose length is known.

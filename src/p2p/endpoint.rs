@@ -94,6 +94,8 @@ pub struct Endpoint {
     pub prepared: crate::p2p::request::Prepared,
     /// Messages of any source.
     pub any_source: AnySource,
+    /// What is still known of peers that are forgotten.
+    pub lately: crate::p2p::far::Lately,
     /// Spooled messages that were delivered at the last `sendbuf_check`.
     pub delivered_then: AtomicU64,
     /// Those of communicators that have been freed.
@@ -244,6 +246,7 @@ impl Endpoint {
             waiting_sends: Default::default(),
             prepared: Default::default(),
             any_source: AnySource::new(&region, config.any_slots, shares)?,
+            lately: Default::default(),
             delivered_then: AtomicU64::new(0),
             delivered_gone: AtomicU64::new(0),
             refused: AtomicU64::new(0),

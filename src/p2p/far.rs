@@ -38,6 +38,7 @@ use crate::p2p::transfer::Put;
 use crate::wait::doorbell;
 use bulk::{RUN_FROM, span, start};
 pub(super) use bulk::{Remote, fetch_into, fetch_words, registered, transfer};
+pub use forget::Lately;
 pub(super) use short::{recv_far, send_far};
 
 /// Receive buffers of fewer bytes are not registered, where registering costs more than a copy: their messages come by landing or through

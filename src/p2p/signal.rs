@@ -59,8 +59,8 @@ pub fn end_receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait
 }
 
 /// Bytes of the message that was received last.
-pub fn received_len(lane: &Lane, slot: usize) -> u64 {
-    lane.last_len(slot) as u64
+pub fn received_len(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
+    ep.last_received(lane, slot).unwrap_or(0) as u64
 }
 
 /// Gives a message up that was begun: its memory is its owner's again. A message that is being put into it at this moment is waited for.

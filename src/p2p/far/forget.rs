@@ -2,10 +2,16 @@
 //!
 //! The numbers of an index begin anew afterwards, on both sides: so all that this side has sent is received, its memory is its own again, and
 //! nothing that it was given is in the peer's. What the peer has sent is the peer's to say.
+//!
+//! A program may still ask for the length of the message that it has received last. So much of the peers that were forgotten latest stays:
+//! [`Lately`].
 
+use std::collections::VecDeque;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::is_of;
+use crate::base::lock::Mutex;
 use crate::fabric::network::link::Link;
 use crate::lane::far::Far;
 use crate::lane::{Lane, RECV_PENDING, SEND_OPEN, SEND_PENDING};
@@ -28,7 +34,75 @@ pub(super) fn open(link: &Link) {
 /// See there.
 pub(super) fn free(link: &Link) {
     if let Ok(ep) = endpoint() {
-        ep.lanes.free_closed(|far| is_of(far, link), |lane| sendbuf::let_go(ep, lane, true));
+        let last = |lane: &Lane| {
+            sendbuf::let_go(ep, lane, true);
+            lane.far().inspect(|far| ep.lately.note(lane, far));
+        };
+        ep.lanes.free_closed(|far| is_of(far, link), last);
+    }
+}
+
+/// So many lengths of messages are kept.
+const LATELY: usize = 4096;
+/// In place of a slot: by a receive of any index.
+const ANY: u32 = u32::MAX;
+
+/// The lengths of the messages that were received last from peers that have been forgotten since, the latest last.
+#[derive(Default)]
+pub struct Lately(Mutex<VecDeque<Last>>);
+
+struct Last {
+    /// The lane's key, and the slot by which it was asked for.
+    name: (u64, u32),
+    received: (usize, u32),
+}
+
+impl Lately {
+    fn note(&self, lane: &Lane, far: &Far) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut note = |by: u32, slot: usize, len: usize| {
+            if all.len() == LATELY {
+                all.pop_front();
+            }
+            all.push_back(Last { name: (lane.key(), by), received: (len, slot as u32) });
+        };
+        for slot in far.used_slots().filter(|slot| lane.progress(*slot).received.load(Ordering::Relaxed) != 0) {
+            note(slot as u32, slot, lane.last_len(slot));
+        }
+        let slot = lane.any_slot.load(Ordering::Relaxed) as usize;
+        if slot != 0 {
+            note(ANY, slot, lane.any_len.load(Ordering::Relaxed) as usize);
+        }
+    }
+
+    /// A communicator is freed.
+    pub fn forget(&self, comm: i32) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|last| Lane::comm_of(last.name.0) != comm);
+    }
+
+    fn find(&self, lane: &Lane, by: u32) -> Option<(usize, usize)> {
+        lane.far()?;
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = all.iter().rev().find(|last| last.name == (lane.key(), by))?;
+        Some((last.received.0, last.received.1 as usize))
+    }
+}
+
+impl Endpoint {
+    /// The length of the message received last on a slot, if there was one.
+    pub fn last_received(&self, lane: &Lane, slot: usize) -> Option<usize> {
+        match lane.progress(slot).received.load(Ordering::Relaxed) {
+            0 => self.lately.find(lane, slot as u32).map(|(len, _)| len),
+            _ => Some(lane.last_len(slot)),
+        }
+    }
+
+    /// The same of the message received last by any index; its length, and its slot.
+    pub fn last_of_any(&self, lane: &Lane) -> Option<(usize, usize)> {
+        match lane.any_slot.load(Ordering::Relaxed) {
+            0 => self.lately.find(lane, ANY),
+            slot => Some((lane.any_len.load(Ordering::Relaxed) as usize, slot as usize)),
+        }
     }
 }
 

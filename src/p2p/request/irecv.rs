@@ -371,14 +371,11 @@ pub fn received(comm: i32, src: i32, index: i32) -> Result<Received> {
         return any_index::received(ep, comm, src);
     }
     let (lane, slot) = find(ep, comm, src, index)?;
-    let progress = lane.progress(slot);
-    if progress.received.load(Ordering::Relaxed) == 0 {
-        return Err(Error::new(
-            Code::Request,
-            format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(index)),
-        ));
-    }
-    Ok(Received { len: lane.last_len(slot), index })
+    let none = || {
+        let text = format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(index));
+        Error::new(Code::Request, text)
+    };
+    Ok(Received { len: ep.last_received(&lane, slot).ok_or_else(none)?, index })
 }
 
 /// The length of the message that a receive would take now, if there is one.
