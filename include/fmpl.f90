@@ -111,6 +111,9 @@ module fmpl
   integer(c_int), parameter :: FMPL_COUNTER_RDMA_NODE_CONTEXTS = 15
   !> For fmpl_counter: contexts of this process that were put away so far, because others needed their place.
   integer(c_int), parameter :: FMPL_COUNTER_RDMA_PUT_AWAY = 16
+  !> For fmpl_counter: peers on other nodes that this process has forgotten so far, since nothing was under
+  !! way with them and others needed their context.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_FORGOTTEN = 25
   !> A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to
   !! follow them.
   integer(c_int), parameter :: FMPL_COUNTER_GLOBAL_REFUSED = 17

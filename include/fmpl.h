@@ -279,6 +279,12 @@ enum fmpl_error {
 #define FMPL_COUNTER_RDMA_PUT_AWAY 16
 
 /**
+ * For fmpl_counter: peers on other nodes that this process has forgotten so far, since nothing was under way
+ * with them and others needed their context.
+ */
+#define FMPL_COUNTER_RDMA_FORGOTTEN 25
+
+/**
  * A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to
  * follow them.
  */

@@ -161,6 +161,11 @@
 ! because others needed their place.
       integer FMPL_COUNTER_RDMA_PUT_AWAY
       parameter (FMPL_COUNTER_RDMA_PUT_AWAY = 16)
+! For fmpl_counter: peers on other nodes that this process has forgotten
+! so far, since nothing was under way with them and others needed their
+! context.
+      integer FMPL_COUNTER_RDMA_FORGOTTEN
+      parameter (FMPL_COUNTER_RDMA_FORGOTTEN = 25)
 ! A counter: operations on global memory (acp.h) that were refused or
 ! have failed, with those that were to follow them.
       integer FMPL_COUNTER_GLOBAL_REFUSED

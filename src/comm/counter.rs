@@ -62,6 +62,8 @@ pub enum Counter {
     Received = 23,
     /// Short messages that have gone through the overflow queue.
     Queued = 24,
+    /// Peers on other nodes that this process has forgotten so far, since nothing was under way with them and others needed their context.
+    RdmaForgotten = 25,
 }
 
 /// As a counter's number, with a way's ([`WayTaken`]): the messages sent by it.
@@ -76,7 +78,7 @@ pub fn traffic() -> Result<Traffic> {
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 25] = [
+    pub const ALL: [Counter; 26] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -102,6 +104,7 @@ impl Counter {
         Counter::SpoolMost,
         Counter::Received,
         Counter::Queued,
+        Counter::RdmaForgotten,
     ];
 
     /// The counter with this number.
@@ -138,6 +141,7 @@ pub fn counter(which: i32) -> Result<u64> {
         Counter::SpoolMost => return Ok(ep.spool.most() as u64),
         Counter::Received => return Ok(traffic()?.received),
         Counter::Queued => return Ok(traffic()?.queued),
+        Counter::RdmaForgotten => return Ok(ep.fabric_here().map_or(0, |fabric| fabric.forgotten())),
         _ => {}
     }
     if let Some(n) = (which as usize).checked_sub(Counter::RdmaWrites as usize) {

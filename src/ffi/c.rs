@@ -175,6 +175,9 @@ pub const FMPL_COUNTER_RDMA_CONTEXTS: c_int = comm::Counter::RdmaContexts as c_i
 pub const FMPL_COUNTER_RDMA_NODE_CONTEXTS: c_int = comm::Counter::RdmaNodeContexts as c_int;
 /// For `fmpl_counter`: contexts of this process that were put away so far, because others needed their place.
 pub const FMPL_COUNTER_RDMA_PUT_AWAY: c_int = comm::Counter::RdmaPutAway as c_int;
+/// For `fmpl_counter`: peers on other nodes that this process has forgotten so far, since nothing was under way with them and others needed their
+/// context.
+pub const FMPL_COUNTER_RDMA_FORGOTTEN: c_int = comm::Counter::RdmaForgotten as c_int;
 /// A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to follow them.
 pub const FMPL_COUNTER_GLOBAL_REFUSED: c_int = comm::Counter::GlobalRefused as c_int;
 /// A counter: loans that were handed over (`fmpl_send_loan`).

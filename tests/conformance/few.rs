@@ -101,3 +101,68 @@ pub fn random_traffic() {
     println!("retired {retired} and put away {away} in {:.2} s", since.elapsed().as_secs_f64());
     finalize();
 }
+
+/// Rank 0 talks to all others, one after the other, each on a node of its own, and to the first one again: what it takes does not grow with how many
+/// they are.
+pub fn peers_in_turn() {
+    init(INDICES as i32);
+    let (me, ranks) = (rank(), size());
+    let with = |peer: i32, round: u64| {
+        let other = if me == 0 { peer } else { 0 };
+        for (index, len) in [(0, 8), (1, 2000), (2, 40_000)] {
+            let out = message(len, seed(me, other, index, round));
+            let mut buf = vec![0; len];
+            irecv(&mut buf, other, index);
+            isend(&out, other, index);
+            irecv_wait(other, index);
+            isend_wait(other, index);
+            check(&buf, seed(other, me, index, round), &format!("round {round} with rank {other} on {index}"));
+        }
+    };
+    let launch = &fmpl::p2p::endpoint::endpoint().expect("this rank").launch;
+    if me != 0 {
+        with(me, 1);
+        // Who waits for rank 0 is not forgotten by it, and all would in finalize. (By the launcher, which nobody needs a lane for.)
+        while launch.get(0, "looked").is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        if me == 1 {
+            with(me, 2);
+        }
+        return finalize();
+    }
+    let (mut early, few) = (0, 4 * number("FMPL_CONTEXTS") as i32);
+    for peer in 1..ranks {
+        with(peer, 1);
+        if peer == few || peer == ranks - 1 {
+            until_forgotten(peer as u64 - number("FMPL_CONTEXTS") as u64);
+        }
+        if peer == few {
+            early = taken();
+        }
+    }
+    let late = taken();
+    launch.put("looked", b"1").expect("said");
+    with(1, 2);
+    println!(
+        "{} forgotten, {early} bytes after {few} peers and {late} after {}",
+        count(Counter::RdmaForgotten),
+        ranks - 1
+    );
+    finalize();
+}
+
+/// Bytes that the library takes for other nodes, but for those of its spool, which go with how far messages are ahead.
+fn taken() -> u64 {
+    let parts = fmpl::comm::memory().expect("what it takes");
+    parts.iter().filter(|part| !part.name.contains("spool")).map(|part| part.bytes).sum()
+}
+
+/// Waits until so many peers are forgotten: that goes on in the background.
+fn until_forgotten(peers: u64) {
+    let since = std::time::Instant::now();
+    while count(Counter::RdmaForgotten) < peers {
+        assert!(since.elapsed().as_secs() < 60, "{} of {peers} are forgotten", count(Counter::RdmaForgotten));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

@@ -297,6 +297,25 @@ fn few_queue_pairs() {
     }
 }
 
+/// What a rank takes for peers of other nodes does not grow with how many there are: it forgets them.
+fn many_peers_one_after_the_other() {
+    use fmpl::launch::embedded::Nodes;
+    if !ranks::has_devices() {
+        return;
+    }
+    let ranks =
+        std::env::var("FEW_RANKS").map_or(if ranks::long() { 160 } else { 33 }, |n| n.parse().expect("a number"));
+    let job = Job::new(ranks, "peers in turn").nodes(Nodes::Cyclic(ranks as u32)).env("FMPL_QUEUE_PAIRS", 2);
+    let outcome = job.env("FMPL_CONTEXTS", 4).env("FMPL_STALL", 60).env("FMPL_WAIT", "block").seconds(600).run();
+    let text = ranks::said(&outcome, 0);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [_, "forgotten,", early, "bytes", .., late, "after", _] = words[..] else { panic!("{text}") };
+    let [early, late] = [early, late].map(|n| n.parse::<i64>().expect("a number"));
+    println!("  {text}");
+    // A page here and there: threads, and maps that are a little larger just now.
+    assert!(late - early <= 64 << 10, "{} bytes more: {text}", late - early);
+}
+
 /// Random traffic among four nodes, job after job, each drawn anew, for the seconds that RIG_SOAK says: for links that lose packets.
 fn soak() {
     use fmpl::launch::embedded::Nodes;
@@ -378,6 +397,7 @@ const TESTS: &[Test] = &[
     ("every_way_keeps_every_promise", every_way),
     ("every_promise_is_kept_between_nodes", between_nodes),
     ("many_peers_share_few_queue_pairs_between_nodes", few_queue_pairs),
+    ("many_peers_one_after_the_other_between_nodes", many_peers_one_after_the_other),
     ("random_traffic_goes_on_and_on_between_nodes", soak),
     ("little_locked_memory_will_do_between_nodes", little_locked_memory),
     ("what_goes_over_the_wire_is_counted", writes_are_counted),
@@ -395,6 +415,7 @@ const BODIES: &[Body] = &[
     ("hardly any locked memory", memlock::hardly_any),
     ("no more locked memory", memlock::no_more),
     ("few queue pairs", few::random_traffic),
+    ("peers in turn", few::peers_in_turn),
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),
     ("long messages", bulk::lengths),

@@ -107,6 +107,7 @@ fn rank() -> fmpl::Result<()> {
             ("queue pairs", Counter::RdmaPairs),
             ("contexts (peers that may write into memory of this rank)", Counter::RdmaContexts),
             ("contexts put away for others", Counter::RdmaPutAway),
+            ("peers forgotten", Counter::RdmaForgotten),
         ];
         for (name, which) in counts {
             println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);

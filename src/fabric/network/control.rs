@@ -267,6 +267,7 @@ impl Fabric {
         let bounces = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).len() * BOUNCE_BYTES;
         let windows: usize = self.links().iter().map(|link| link.window_bytes() + link.pair_bytes()).sum();
         vec![
+            ("between nodes: links with peers", (self.links().len() * size_of::<Link>()) as u64),
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
             ("between nodes: datagrams", self.shared.device.bytes() as u64),
