@@ -37,7 +37,7 @@ pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, sum};
 /// In a lane's key: it is between nodes, so the short path does not find it.
 pub const FAR: u64 = 1 << 63;
 /// Indices in a chunk of fronts.
-pub const CHUNK_SLOTS: usize = 256;
+pub const CHUNK_SLOTS: usize = 64;
 /// Bytes of a message that travel in the landing.
 pub const FAR_INLINE: usize = 104;
 /// Moments that a wait sleeps by the clock before it has the peer wake it, which costs a write and both sides' threads.

@@ -33,11 +33,11 @@ const LAST_PATIENCE: Duration = Duration::from_millis(250);
 const STACK: usize = 256 << 10;
 
 /// Bytes of a lane's page.
-pub const PAGE_BYTES: usize = 8192;
+pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a chunk of fronts.
-pub const CHUNK_BYTES: usize = 64 << 10;
+pub const CHUNK_BYTES: usize = 16 << 10;
 /// Chunks of a lane at most.
-pub const CHUNKS_MOST: u32 = 512;
+pub const CHUNKS_MOST: u32 = 2048;
 pub(super) const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
 
 /// What is called with a link and a number that came with a write.

@@ -134,8 +134,13 @@ pub(super) struct Chunk {
 const ROW: usize = 32;
 
 /// The chunks of a lane that this side has opened.
-#[derive(Default)]
 pub(super) struct Chunks([OnceLock<Box<[OnceLock<Chunk>; ROW]>>; SLOTS / CHUNK_SLOTS / ROW]);
+
+impl Default for Chunks {
+    fn default() -> Chunks {
+        Chunks([const { OnceLock::new() }; SLOTS / CHUNK_SLOTS / ROW])
+    }
+}
 
 /// A posting as its sender reads it from its front, whole.
 #[derive(Clone, Copy, Debug)]

@@ -273,17 +273,17 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::network::control::WINDOW_BYTES;
+    use crate::fabric::network::control::{CHUNKS_MOST, WINDOW_BYTES};
     use proptest::prelude::*;
 
     proptest! {
         /// What a peer says of its memory has an end, and is one of so many chunks.
         #[test]
-        fn memory_that_can_be(lane: u64, chunk in prop_oneof![any::<u32>(), 0u32..600], addrs: [u64; 2], high: bool) {
+        fn memory_that_can_be(lane: u64, chunk in prop_oneof![any::<u32>(), 0u32..3000], addrs: [u64; 2], high: bool) {
             let place = |n: usize| Place { addr: if high { u64::MAX - addrs[n] % (1 << 20) } else { addrs[n] }, rkey: 1 };
             let told = Told { era: 1, lane, chunk, page: place(0), fronts: place(1) };
             let ends = |n: usize| place(n).addr as u128 + WINDOW_BYTES[n] as u128 <= u64::MAX as u128;
-            prop_assert_eq!(told.is_possible(WINDOW_BYTES), chunk < 512 && ends(0) && ends(1));
+            prop_assert_eq!(told.is_possible(WINDOW_BYTES), chunk < CHUNKS_MOST && ends(0) && ends(1));
         }
     }
 }
