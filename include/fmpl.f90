@@ -594,7 +594,8 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_irecv_cancel
   end interface
 
-  !> Length and index of the last completed receive on (src, mai, comm).
+  !> Length and index of the last completed receive on (src, mai, comm). It is to be asked soon: of peers on
+  !! other nodes that have been forgotten since, only 4096 lengths are kept, the latest (docs/memory.md).
   !! @param src the sender's rank.
   !! @param mai the index that the receive gave, or FMPL_TAG_ANY.
   !! @param comm the communicator.

@@ -555,7 +555,8 @@ int fmpl_isend_test(int dst, int mai, fmpl_comm comm, int *done);
 int fmpl_irecv_test(int src, int mai, fmpl_comm comm, int *done);
 
 /**
- * Length and index of the last completed receive on (src, mai, comm).
+ * Length and index of the last completed receive on (src, mai, comm). It is to be asked soon: of peers on
+ * other nodes that have been forgotten since, only 4096 lengths are kept, the latest (docs/memory.md).
  *
  * @param[in] src the sender's rank.
  * @param[in] mai the index that the receive gave, or FMPL_TAG_ANY.

@@ -513,7 +513,8 @@ pub unsafe extern "C" fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm
     unsafe { hand_to(done, "fmpl_irecv_test: done is NULL", || p2p::irecv_test(comm, src, mai)) }
 }
 
-/// Length and index of the last completed receive on (`src`, `mai`, `comm`).
+/// Length and index of the last completed receive on (`src`, `mai`, `comm`). It is to be asked soon: of peers on other nodes that have been
+/// forgotten since, only 4096 lengths are kept, the latest (docs/memory.md).
 ///
 /// * src: the sender's rank.
 /// * mai: the index that the receive gave, or `FMPL_TAG_ANY`.
