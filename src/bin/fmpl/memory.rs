@@ -1,7 +1,7 @@
 //! `fmpl info --memory`: what memory a rank takes, by component, beside what the kernel says.
 //!
 //! A small job is started, whose ranks talk to three others each: the ranks of a group of four to each other. Where there is an RDMA
-//! device each rank is on a pretended node of its own, so that they talk by RDMA. The figures are those of rank 0, when it has joined the job and
+//! device, or a network is named by `FMPL_NETWORK`, each rank is on a pretended node of its own, so that they talk by that. The figures are those of rank 0, when it has joined the job and
 //! when it has talked to its three.
 
 use std::process::ExitCode;
@@ -18,6 +18,8 @@ const RANK: &str = "INFO_MEMORY_RANK";
 /// Messages of these sizes go both ways.
 const SIZES: [usize; 4] = [8, 1000, 10_000, 100_000];
 const INDICES: usize = 16;
+/// So many are made, for what one takes.
+const COMMUNICATORS: usize = 256;
 /// The job's, on a machine whose processors are emulated.
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -47,7 +49,9 @@ pub fn main(ranks: u32) -> ExitCode {
 fn start(ranks: u32) -> Result<String, String> {
     use fmpl::fabric::verbs::device::{Wishes, survey};
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
-    let devices = survey(&Wishes::default()).is_ok_and(|all| all.iter().any(|(_, port)| port.is_ok()));
+    let named = std::env::var("FMPL_NETWORK").ok().filter(|name| !["", "auto", "none"].contains(&name.as_str()));
+    let rdma = || survey(&Wishes::default()).is_ok_and(|all| all.iter().any(|(_, port)| port.is_ok()));
+    let network = named.or_else(|| rdma().then(|| "RDMA".to_owned()));
     let many = ranks.to_string();
     let mut launcher =
         Launcher::new(ranks as usize, [program.as_os_str(), "info".as_ref(), "--memory".as_ref(), many.as_ref()])
@@ -59,14 +63,17 @@ fn start(ranks: u32) -> Result<String, String> {
             .timeout(LIMIT)
             .stdout(Output::Capture)
             .quiet(true);
-    if devices {
+    if network.is_some() {
         launcher = launcher.nodes(Nodes::Cyclic(ranks));
     }
     let outcome = launcher.run().map_err(|e| e.to_string())?;
     if outcome.code != 0 {
         return Err(format!("the job ended with {}: {}", outcome.code, outcome.reports.join("; ")));
     }
-    let way = if devices { "between nodes of their own, by RDMA" } else { "on one node; no RDMA device here" };
+    let way = match network {
+        Some(network) => format!("between nodes of their own, by {network}"),
+        None => "on one node; no RDMA device here".to_owned(),
+    };
     let head = format!("Rank 0 of {ranks}, {way}: bytes when it has joined, and what three peers add\n");
     Ok(head + &String::from_utf8_lossy(&outcome.stdout[0]))
 }
@@ -117,6 +124,18 @@ fn rank() -> fmpl::Result<()> {
         {
             println!("{:>12} {messages:>+12}  messages of {bytes} bytes in all by the way: {way}", "");
         }
+    }
+    // Nobody uses them: what a member keeps of a communicator as such. (The first ones make contacts, and room for more.)
+    let make = |n: usize| (0..n).map(|_| world.duplicate()).collect::<fmpl::Result<Vec<_>>>();
+    let some = make(COMMUNICATORS)?;
+    let before = kernel();
+    let more = make(COMMUNICATORS)?;
+    if me == 0 {
+        let each = kernel().saturating_sub(before) as f64 / COMMUNICATORS as f64;
+        println!("{:>12} {each:>+12.0}  each communicator of all ranks, unused", "");
+    }
+    for comm in some.into_iter().chain(more) {
+        comm.free()?;
     }
     // The end makes contacts too, along a tree: those below rank 0 do not come to it before that has looked. (By no fence: who waits there
     // cannot look up who makes contact.)
