@@ -15,6 +15,7 @@ use crate::base::trace::traced;
 use crate::base::tuning::{self, Whence};
 use crate::base::unused::Unused;
 use crate::fabric::network::Card;
+use crate::fabric::network::cache::Bounds;
 use crate::fabric::network::control::{Fabric, Terms};
 use crate::fabric::network::link::Link;
 use crate::fabric::network::room::TABLES_BYTES;
@@ -308,8 +309,13 @@ impl Endpoint {
         let turn = here + self.launch.nodes().node_of(self.rank) as usize;
         let started = networks::choose(&self.config, turn).and_then(|device| {
             let (config, nodes, rank) = (&self.config, self.launch.nodes().clone(), self.rank);
+            let here = self.launch.local_ranks().len();
+            let share = || {
+                let (ranges, bytes) = (config.registrations, config.registered_memory);
+                Bounds::share(ranges, bytes, here, device.limits().holds_pages)
+            };
             let terms = Terms {
-                keep: config.verbs_cache,
+                keep: config.verbs_cache.then(share),
                 strict: config.verbs_strict,
                 places: [config.queue_pairs, config.contexts],
                 patience: Duration::from_secs_f64(config.attach_s),

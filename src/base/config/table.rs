@@ -456,6 +456,21 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| on_off(v).map(|b| c.verbs_cache = b),
     },
     Setting {
+        name: "FMPL_REGISTRATIONS",
+        default: "65536",
+        values: "1 to 1048576",
+        meaning: "registrations of user memory that the ranks of a node keep together, each an equal share",
+        set: |c, v| v.parse().ok().filter(|n| (1..=1 << 20).contains(n)).map(|n| c.registrations = n),
+    },
+    Setting {
+        name: "FMPL_REGISTERED_MEMORY",
+        default: "half of the machine's memory",
+        values: "bytes, with k, M or G",
+        meaning: "user memory that the ranks of a node keep registered together, each an equal share; never more than half of what \
+                  the process may lock",
+        set: |c, v| bytes(v).map(|n| c.registered_memory = Some(n as u64)),
+    },
+    Setting {
         name: "FMPL_VERBS_POLL",
         default: "memory",
         values: "memory | cq",

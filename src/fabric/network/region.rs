@@ -15,12 +15,12 @@ pub struct Domain {
     registrar: Arc<dyn Registrar>,
     /// How the device changes words.
     atomics: Atomics,
-    /// Ends registrations that are kept for their next use only; did it?
+    /// Ends some registrations that are kept for their next use only; did it?
     relief: OnceLock<Relief>,
 }
 
 /// See [`Domain::set_relief`].
-pub type Relief = Box<dyn Fn() -> bool + Send + Sync>;
+pub type Relief = Box<dyn Fn(usize) -> bool + Send + Sync>;
 
 impl Domain {
     /// A new domain, of a device that changes words like this.
@@ -28,7 +28,8 @@ impl Domain {
         Arc::new(Domain { registrar, atomics, relief: OnceLock::new() })
     }
 
-    /// Says what gives registered memory up, where some more can be spared, when a registration fails. It is called by whoever registers.
+    /// Says what gives some registered memory up, so many bytes if there are, when a registration fails; did it? It is called by whoever
+    /// registers, again and again until that succeeds or nothing can be spared any more.
     pub fn set_relief(&self, relief: Relief) {
         let _ = self.relief.set(relief);
     }
@@ -42,10 +43,10 @@ impl Domain {
     pub unsafe fn register(self: &Arc<Domain>, at: *mut u8, len: usize, access: Access) -> Result<Region> {
         // SAFETY: as the caller promises.
         let register = || unsafe { self.registrar.clone().register(at, len, access) };
-        let registered = match register() {
-            Err(why) if is_limit(&why) && self.relief.get().is_some_and(|relief| relief()) => register(),
-            other => other,
-        };
+        let mut registered = register();
+        while registered.as_ref().is_err_and(is_limit) && self.relief.get().is_some_and(|relief| relief(len)) {
+            registered = register();
+        }
         let registration = registered.map_err(|why| cannot_register(len, &self.registrar.name(), &why))?;
         let keys = [registration.lkey(), registration.rkey()];
         Ok(Region { _registration: registration, _domain: self.clone(), addr: at as u64, len, keys })
