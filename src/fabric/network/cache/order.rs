@@ -303,8 +303,11 @@ mod tests {
                 } else if let Some(place) = order.last_to(&pool, key) {
                     let from = map.range(..=key).next_back().map(|(k, _)| *k).expect("the same");
                     let goes: Vec<u64> = map.range(from..).take(count).map(|(k, _)| *k).collect();
-                    let mut left = count;
-                    order.cut(&pool, place, |_| std::mem::replace(&mut left, left.saturating_sub(1)) > 0);
+                    let mut left = count + 1;
+                    order.cut(&pool, place, |_| {
+                        left = left.saturating_sub(1);
+                        left > 0
+                    });
                     goes.iter().for_each(|k| _ = map.remove(k));
                 }
                 prop_assert_eq!(order.all(&pool), map.values().copied().collect::<Vec<_>>());

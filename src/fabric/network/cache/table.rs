@@ -13,8 +13,9 @@
 //!   nobody holds is not found: it is held by adding to a number that is not zero.
 //! - **Within, beside, across.** Ranges are kept as they come. One that lies within another of the same order would never be found: it goes
 //!   when the larger one comes. Those that touch or overlap stay beside each other: to make them one, all would have to be registered anew.
-//! - **Bounds.** There are so many ranges and bytes at most. What makes room is the least useful of some that a hand comes by and that nobody
-//!   else holds: what was found least often lately, counted by what it costs to register it again, and, where bytes are short, for each byte.
+//! - **Bounds.** There are so many ranges and bytes at most. A hand goes round, and what makes room is the first that it comes by that nobody
+//!   else holds and that was not found lately, or else the least useful of some: what was found least often lately, counted by what it costs to
+//!   register it again, and, where bytes are short, for each byte. So what is used again stays while ever so much comes by once.
 //!
 //! Under the lock nothing is allocated or freed, and no value ends: see the head of `cache.rs`.
 
@@ -96,8 +97,11 @@ const WRITABLE: u64 = 2;
 /// Turns of a search before it takes the lock.
 const TURNS: usize = if cfg!(loom) { 2 } else { 64 };
 /// Slots among which the hand chooses, and slots that it passes for that at most.
-const CHOICES: usize = 32;
+const CHOICES: usize = 128;
 const STEPS: usize = 4096;
+/// What it counts to be found once between two turns of the hand: to stay for so many turns as it can be halved. And what counts as often.
+const ONCE: u32 = 8;
+const OFTEN: u32 = 8;
 /// Pages whose registration costs as much as what each costs besides.
 const FIXED_PAGES: u64 = 16;
 
@@ -496,6 +500,10 @@ impl<T: Send + Sync> Locked<T> {
                 continue;
             }
             let worth = self.worth(hand, by_byte);
+            if worth == 0.0 {
+                least = Some((hand, worth));
+                break;
+            }
             if least.is_none_or(|(_, most)| worth < most) {
                 least = Some((hand, worth));
             }
@@ -508,15 +516,16 @@ impl<T: Send + Sync> Locked<T> {
         least.map(|(n, _)| n)
     }
 
-    /// What it would cost to be without it, by how often it was found lately: the hand halves that each time it comes by.
+    /// What it would cost to be without it, by how often it was found lately: the hand halves that each time it comes by. 0: it has not been
+    /// found for some turns of the hand.
     fn worth(&self, n: u32, by_byte: bool) -> f64 {
         let (note, found) = (self.table.note(n), (self.table.slot(n).used.load(Ordering::Relaxed) / FOUND) as u32);
-        let lately = found.wrapping_sub(note.seen.load(Ordering::Relaxed)).min(1 << 30);
-        let score = note.score.load(Ordering::Relaxed) / 2 + lately;
+        let lately = found.wrapping_sub(note.seen.load(Ordering::Relaxed)).min(OFTEN);
+        let score = note.score.load(Ordering::Relaxed) / 2 + ONCE * lately;
         note.seen.store(found, Ordering::Relaxed);
         note.score.store(score, Ordering::Relaxed);
         let pages = self.table.bytes_of(n).div_ceil(4096).max(1);
-        let cost = (score as f64 + 1.0) * (FIXED_PAGES + pages) as f64;
+        let cost = score as f64 * (FIXED_PAGES + pages) as f64;
         if by_byte { cost / pages as f64 } else { cost }
     }
 }
