@@ -194,6 +194,14 @@ pub const FMPL_COUNTER_SPOOL_MOST: c_int = comm::Counter::SpoolMost as c_int;
 pub const FMPL_COUNTER_RECEIVED: c_int = comm::Counter::Received as c_int;
 /// A counter: short messages that have gone through the overflow queue, since the one before was not received yet.
 pub const FMPL_COUNTER_QUEUED: c_int = comm::Counter::Queued as c_int;
+/// A counter: registrations of this program's memory that are kept now for messages to other nodes.
+pub const FMPL_COUNTER_REGISTRATIONS: c_int = comm::Counter::Registrations as c_int;
+/// A counter: the bytes of the registrations counted by `FMPL_COUNTER_REGISTRATIONS`.
+pub const FMPL_COUNTER_REGISTERED_BYTES: c_int = comm::Counter::RegisteredBytes as c_int;
+/// A counter: times that a message to or from another node found its memory registered.
+pub const FMPL_COUNTER_REGISTRATIONS_FOUND: c_int = comm::Counter::RegistrationsFound as c_int;
+/// A counter: registrations that were made since none was found.
+pub const FMPL_COUNTER_REGISTRATIONS_MADE: c_int = comm::Counter::RegistrationsMade as c_int;
 /// Added to one of the counters `FMPL_COUNTER_WAY_*`: the bytes of these messages.
 pub const FMPL_COUNTER_BYTES: c_int = comm::BY_WAY_BYTES;
 /// A counter: indexed messages sent in a record of the pair, or in the overflow queue.

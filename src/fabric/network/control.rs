@@ -270,6 +270,7 @@ impl Fabric {
             ("between nodes: links with peers", (self.links().len() * size_of::<Link>()) as u64),
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
+            ("between nodes: table of kept registrations", self.shared.cache.memory() as u64),
             ("between nodes: datagrams", self.shared.device.bytes() as u64),
         ]
     }
