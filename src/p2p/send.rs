@@ -212,6 +212,13 @@ pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error
     Error::new(Code::Busy, format!("rank {}: {what} on {name}: complete the pending one first", ep.rank))
 }
 
+/// Is a message of so many bytes sent without waiting for its receive?
+pub(super) fn is_short(ep: &Endpoint, lane: &Lane, slot: usize, len: usize) -> bool {
+    // The library's own messages do not wait: nobody posts for them.
+    let waits = || lane.special.load(Ordering::Relaxed) & SPECIAL_PATIENT != 0 && slot >= SYSTEM_INDICES;
+    len <= ep.tuning.eager && !waits()
+}
+
 /// One message on its way out.
 pub(super) struct Sender {
     pub ep: &'static Endpoint,
@@ -255,7 +262,7 @@ impl Sender {
         self.ep.tuning.pair(self.lane.distance())
     }
     pub fn is_short(&self) -> bool {
-        self.len <= self.ep.tuning.eager
+        is_short(self.ep, self.lane, self.slot, self.len)
     }
     /// Bytes that it takes in a record of a chain.
     fn record_len(&self) -> usize {

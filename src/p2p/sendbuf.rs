@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
 use crate::lane::map::SYSTEM_INDICES;
-use crate::lane::{Lane, SEND_CHAIN};
+use crate::lane::{Lane, SEND_CHAIN, SPECIAL_PATIENT, SPECIAL_SYNCHRONOUS};
 use crate::p2p::TIMEOUT_INFINITE;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
@@ -146,12 +146,15 @@ fn unknown_blocks(ep: &Endpoint, lane: &Lane, slot: usize, from: u64, end: u64) 
 }
 
 impl Endpoint {
-    /// Tells a lane whether its sends are synchronous.
+    /// Tells a lane whether its sends are synchronous, and whether short ones wait for their receives too.
     pub fn apply_mode(&self, lane: &Lane) {
-        if self.spool.budget(lane.comm()).timeout_ms() < 0 {
-            lane.special.fetch_or(crate::lane::SPECIAL_SYNCHRONOUS, Ordering::AcqRel);
-        } else {
-            lane.special.fetch_and(!crate::lane::SPECIAL_SYNCHRONOUS, Ordering::AcqRel);
+        let timeout = self.spool.budget(lane.comm()).timeout_ms();
+        let is_patient = timeout > 0 && self.config.eager_bytes == Some(0);
+        for (which, applies) in [(SPECIAL_SYNCHRONOUS, timeout < 0), (SPECIAL_PATIENT, is_patient)] {
+            match applies {
+                true => lane.special.fetch_or(which, Ordering::AcqRel),
+                false => lane.special.fetch_and(!which, Ordering::AcqRel),
+            };
         }
     }
 }

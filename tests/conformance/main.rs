@@ -7,6 +7,7 @@
 //! | `shapes` | blocks and lists; truncation |
 //! | `requests` | what may overlap; cancel, probe; time-outs; delivery without the sender |
 //! | `any` | receives of any index |
+//! | `patience` | every message waits for its receive where that is asked for |
 //! | `spool` | its size, its counts, what happens when it is full |
 //! | `memory` | buffers in read-only, file, huge and shared memory |
 //! | `threads` | many threads of both processes at once |
@@ -25,6 +26,7 @@ mod crowd;
 mod few;
 mod memlock;
 mod memory;
+mod patience;
 mod requests;
 mod shapes;
 mod sizes;
@@ -400,6 +402,7 @@ const TESTS: &[Test] = &[
     ("many_peers_one_after_the_other_between_nodes", many_peers_one_after_the_other),
     ("random_traffic_goes_on_and_on_between_nodes", soak),
     ("little_locked_memory_will_do_between_nodes", little_locked_memory),
+    ("every_message_waits_where_it_is_asked_to", patience::test),
     ("what_goes_over_the_wire_is_counted", writes_are_counted),
     ("steps_of_a_short_message_on_a_node", steps_on_a_node),
     ("three_ranks_and_four", crowds),
@@ -416,6 +419,7 @@ const BODIES: &[Body] = &[
     ("no more locked memory", memlock::no_more),
     ("few queue pairs", few::random_traffic),
     ("peers in turn", few::peers_in_turn),
+    ("patience", patience::body),
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),
     ("long messages", bulk::lengths),

@@ -195,10 +195,9 @@ impl<T: Send + Sync> Table<T> {
             }
             let mut used = slot.used.load(Ordering::Relaxed);
             while used & HOLDERS != 0 && used & HOLDERS != HOLDERS {
-                // What has been made of the slot is ordered by the version, or by the lock: whoever meets another use of it here sees another
-                // version then, and does not look at the value.
                 let holds = used + FOUND + HOLDER;
-                match slot.used.compare_exchange_weak(used, holds, Ordering::Relaxed, Ordering::Relaxed) {
+                // SYNC POINT: pairs with the release in `keep`: whoever meets another use of the slot sees another version then.
+                match slot.used.compare_exchange_weak(used, holds, Ordering::Acquire, Ordering::Relaxed) {
                     Ok(_) => return Some(Kept { slot: NonNull::from(slot), table: Some(self) }),
                     Err(now) => used = now,
                 }
@@ -399,7 +398,8 @@ impl<T: Send + Sync> Locked<T> {
         note.score.store(0, Ordering::Relaxed);
         note.start.store(start | LISTED | if writable { WRITABLE } else { 0 }, Ordering::Relaxed);
         // By the caller and by the table.
-        slot.used.store(2 * HOLDER, Ordering::Relaxed);
+        // SYNC POINT: pairs with the acquire in `look`.
+        slot.used.store(2 * HOLDER, Ordering::Release);
         self.count(n, true);
         let order = &table.orders[writable as usize];
         let listed = self.change(|| {
