@@ -213,10 +213,13 @@ pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error
 }
 
 /// Is a message of so many bytes sent without waiting for its receive?
-pub(super) fn is_short(ep: &Endpoint, lane: &Lane, slot: usize, len: usize) -> bool {
-    // The library's own messages do not wait: nobody posts for them.
-    let waits = || lane.special.load(Ordering::Relaxed) & SPECIAL_PATIENT != 0 && slot >= SYSTEM_INDICES;
-    len <= ep.tuning.eager && !waits()
+fn is_short(ep: &Endpoint, lane: &Lane, slot: usize, len: usize) -> bool {
+    len <= ep.tuning.eager && !waits(lane, slot)
+}
+
+/// Does every message wait, the shortest too? The library's own do not: nobody posts for them.
+fn waits(lane: &Lane, slot: usize) -> bool {
+    lane.special.load(Ordering::Relaxed) & SPECIAL_PATIENT != 0 && slot >= SYSTEM_INDICES
 }
 
 /// One message on its way out.

@@ -3,7 +3,7 @@
 use super::faults::{die, well};
 use crate::ranks::bytes::{Draw, check, message};
 use crate::ranks::calls::*;
-use crate::ranks::{Job, has_devices, story};
+use crate::ranks::{Job, story};
 use fmpl::ffi::c::*;
 use fmpl::launch::embedded::Nodes;
 
@@ -150,8 +150,7 @@ pub fn tasks() {
         Job::new(4, "tasks and multicasts").settings(settings).run();
     }
     Job::new(2, "task or multicast in turn").run();
-    let network = if has_devices() { "" } else { "FMPL_NETWORK=tcp" };
-    Job::new(4, "tasks and multicasts").settings(network).env("ROUNDS", 60).nodes(Nodes::Cyclic(2)).run();
+    Job::new(4, "tasks and multicasts").settings("FMPL_NETWORK=tcp").env("ROUNDS", 60).nodes(Nodes::Cyclic(2)).run();
     for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block"] {
         let outcome = Job::new(3, "dies beside tasks").settings(settings).keep_going().outcome();
         assert!([0, 1].iter().all(|rank| well(&outcome, *rank)), "{}", story(&outcome));
