@@ -132,6 +132,14 @@ module fmpl
   !> A counter: short messages that have gone through the overflow queue, since the one before was not
   !! received yet.
   integer(c_int), parameter :: FMPL_COUNTER_QUEUED = 24
+  !> A counter: registrations of this program's memory that are kept now for messages to other nodes.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS = 25
+  !> A counter: the bytes of the registrations counted by FMPL_COUNTER_REGISTRATIONS.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTERED_BYTES = 26
+  !> A counter: times that a message to or from another node found its memory registered.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_FOUND = 27
+  !> A counter: registrations that were made since none was found.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_MADE = 28
   !> Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these messages.
   integer(c_int), parameter :: FMPL_COUNTER_BYTES = 32
   !> A counter: indexed messages sent in a record of the pair, or in the overflow queue.
@@ -1748,6 +1756,49 @@ type, bind(C) :: fmpl_request
       integer(c_int), intent(out) :: master
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_mcast_recv8
+  end interface
+
+  !> Receives the next message on index mai, whoever sends it, or the next multicast of which this rank is a
+  !! member, whichever comes first: for a worker that gets tasks of its own, and is a member of groups that it
+  !! does not know beforehand. Where both are there each has its turn.
+  !! @param buf where it goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param src set to the rank that has sent it, of a multicast its master.
+  !! @param received set to the message's length in bytes, which is more than size when it was truncated.
+  !! @param is_mcast set to 1 for a multicast, to 0 for a message.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_recv_any_from and as fmpl_mcast_recv; a death is told once for both.
+  interface fmpl_recv_any_or_mcast
+    subroutine fmpl_recv_any_or_mcast(buf, size, mai, comm, src, received, is_mcast, ier) bind(C, name="fmpl_recv_any_or_mcast_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: received
+      integer(c_int), intent(out) :: is_mcast
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any_or_mcast
+    subroutine fmpl_recv_any_or_mcast8(buf, size, mai, comm, src, received, is_mcast, ier) &
+        bind(C, name="fmpl_recv_any_or_mcast8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int64_t), intent(out) :: received
+      integer(c_int), intent(out) :: is_mcast
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any_or_mcast8
   end interface
 
   !> Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until

@@ -314,6 +314,18 @@ enum fmpl_error {
  */
 #define FMPL_COUNTER_QUEUED 24
 
+/** A counter: registrations of this program's memory that are kept now for messages to other nodes. */
+#define FMPL_COUNTER_REGISTRATIONS 25
+
+/** A counter: the bytes of the registrations counted by FMPL_COUNTER_REGISTRATIONS. */
+#define FMPL_COUNTER_REGISTERED_BYTES 26
+
+/** A counter: times that a message to or from another node found its memory registered. */
+#define FMPL_COUNTER_REGISTRATIONS_FOUND 27
+
+/** A counter: registrations that were made since none was found. */
+#define FMPL_COUNTER_REGISTRATIONS_MADE 28
+
 /** Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these messages. */
 #define FMPL_COUNTER_BYTES 32
 
@@ -1220,6 +1232,25 @@ int fmpl_mcast_test(uint64_t ticket, int *done);
  * @see dynamic multicast, section 3.
  */
 int fmpl_mcast_recv(void *buf, size_t capacity, fmpl_comm comm, size_t *size, int *master);
+
+/**
+ * Receives the next message on index mai, whoever sends it, or the next multicast of which this rank is a
+ * member, whichever comes first: for a worker that gets tasks of its own, and is a member of groups that it
+ * does not know beforehand. Where both are there each has its turn.
+ *
+ * @param[out] buf where it goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] src set to the rank that has sent it, of a multicast its master; may be NULL.
+ * @param[out] received set to the message's length in bytes, which is more than size when it was truncated;
+ *     may be NULL.
+ * @param[out] is_mcast set to 1 for a multicast, to 0 for a message; may be NULL.
+ * @return as fmpl_recv_any_from and as fmpl_mcast_recv; a death is told once for both.
+ * @see dynamic multicast, section 4.5.
+ */
+int fmpl_recv_any_or_mcast(void *buf, size_t size, int mai, fmpl_comm comm, int *src, size_t *received,
+    int *is_mcast);
 
 /**
  * Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until
@@ -2894,6 +2925,8 @@ int pfmpl_mcast(const void *buf, size_t size, const uint64_t *members, fmpl_comm
 int pfmpl_mcast_wait(uint64_t ticket);
 int pfmpl_mcast_test(uint64_t ticket, int *done);
 int pfmpl_mcast_recv(void *buf, size_t capacity, fmpl_comm comm, size_t *size, int *master);
+int pfmpl_recv_any_or_mcast(void *buf, size_t size, int mai, fmpl_comm comm, int *src, size_t *received,
+    int *is_mcast);
 int pfmpl_mcast_irecv(void *buf, size_t capacity, fmpl_comm comm);
 int pfmpl_mcast_irecv_wait(fmpl_comm comm, size_t *size, int *master);
 int pfmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
