@@ -34,6 +34,7 @@ fn model(name: &str, threads: impl Fn(Registrations) -> Vec<JoinHandle<()>> + Co
         table.in_model();
         shadow::share((&raw const UNMAPPED).cast(), size_of::<AtomicU64>());
         explore(preemptions, left, move || {
+            table.renew(Whose(1));
             threads(table).into_iter().for_each(|thread| thread.join().expect("a thread"));
             assert!(table.clear(), "all have let go");
         })

@@ -331,6 +331,13 @@ impl<T: Send + Sync> Table<T> {
         }
     }
 
+    /// Begins an execution of a model: the value of the first slot is as in the beginning. All else are words, which the model sets back.
+    #[cfg(loom)]
+    pub fn renew(&'static self, first: T) {
+        // SAFETY: before the threads of the execution; what an execution before has left there was ended by it, or is nobody's.
+        unsafe { (*self.slot(0).value.get()).write(first) };
+    }
+
     /// Declares it shared by the threads of a model.
     #[cfg(loom)]
     pub fn in_model(&'static self) {
