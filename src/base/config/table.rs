@@ -119,7 +119,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "FMPL_EAGER",
         default: "tuning table",
         values: "bytes, with k, M or G",
-        meaning: "up to this size a message is sent without waiting for its receive",
+        meaning: "up to this size a message is sent without waiting for its receive; 0: in standard mode every message waits",
         set: |c, v| bytes(v).map(|n| c.eager_bytes = Some(n)),
     },
     Setting {
