@@ -19,7 +19,7 @@ use crate::fabric::network::cache::Bounds;
 use crate::fabric::network::control::{Fabric, Terms};
 use crate::fabric::network::link::Link;
 use crate::fabric::network::room::TABLES_BYTES;
-use crate::fabric::networks;
+use crate::fabric::{areas, networks};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
@@ -358,6 +358,7 @@ impl Endpoint {
         #[cfg(all(test, not(any(loom, miri))))]
         simulated::leave(self.rank);
         self.free();
+        areas::end();
         left
     }
 

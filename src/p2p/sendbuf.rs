@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::{Lane, SEND_CHAIN, SPECIAL_PATIENT, SPECIAL_SYNCHRONOUS};
 use crate::p2p::TIMEOUT_INFINITE;
@@ -13,7 +14,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 /// communicator. 0: buffered; [`TIMEOUT_INFINITE`]: synchronous.
 ///
 /// The spool is the library's own shared memory, which receivers reach by themselves even while this process does
-/// something else; a buffer given here sets its size and is left untouched.
+/// something else; [`sendbuf_lie_in`] says where it may lie.
 pub fn sendbuf_set(comm: Option<i32>, size: usize, timeout_ms: i32) -> Result<()> {
     let ep = endpoint()?;
     if let Some(comm) = comm {
@@ -28,6 +29,19 @@ pub fn sendbuf_set(comm: Option<i32>, size: usize, timeout_ms: i32) -> Result<()
     ep.spool.set(comm, size, timeout_ms)?;
     for lane in ep.lanes.all().iter() {
         ep.apply_mode(lane);
+    }
+    Ok(())
+}
+
+/// The spool lies in this memory of the program's from now on, as far as it goes, in a job on several nodes; otherwise it is left alone. It is
+/// the library's until the last finalize.
+///
+/// # Safety
+/// Nobody uses it until then.
+pub unsafe fn sendbuf_lie_in(area: Run) -> Result<()> {
+    let ep = endpoint()?;
+    if ep.fabric_here().is_some() {
+        ep.spool.lie_in(&ep.region, area);
     }
     Ok(())
 }

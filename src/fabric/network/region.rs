@@ -9,6 +9,7 @@ use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::system::limit;
+use crate::fabric::areas;
 
 /// Where memory is registered: pairs and regions of one domain may be used together.
 pub struct Domain {
@@ -134,6 +135,8 @@ pub struct Arena {
 struct Pages {
     at: *mut u8,
     len: usize,
+    /// They lie in an area of the program's.
+    lent: bool,
 }
 
 // SAFETY: plain memory; who uses it orders its accesses.
@@ -143,12 +146,21 @@ unsafe impl Sync for Pages {}
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        if self.lent {
+            return areas::give_back(self.at, self.len);
+        }
         // SAFETY: mapped in `new` with this length.
         unsafe { libc::munmap(self.at.cast(), self.len) };
     }
 }
 
 impl Pages {
+    /// The same in an area of the program's, where one has room.
+    fn lent(len: usize) -> Option<Pages> {
+        let len = len.next_multiple_of(crate::fabric::shm::region::page_size());
+        areas::piece(len).map(|at| Pages { at, len, lent: true }.kept_from_children())
+    }
+
     /// `len` bytes, rounded up to pages, all zero.
     fn new(len: usize) -> Result<Pages> {
         let len = len.next_multiple_of(crate::fabric::shm::region::page_size());
@@ -166,10 +178,14 @@ impl Pages {
         if at == libc::MAP_FAILED {
             return Err(Error::system(format!("{len} bytes to be registered (mmap)")));
         }
-        // A child of fork must not share these pages: a write by the parent would move them away from under the device.
+        Ok(Pages { at: at.cast(), len, lent: false }.kept_from_children())
+    }
+
+    /// A child of fork must not share these pages: a write by the parent would move them away from under the device.
+    fn kept_from_children(self) -> Pages {
         // SAFETY: a mapping of ours.
-        unsafe { libc::madvise(at, len, libc::MADV_DONTFORK) };
-        Ok(Pages { at: at.cast(), len })
+        unsafe { libc::madvise(self.at.cast(), self.len, libc::MADV_DONTFORK) };
+        self
     }
 }
 
@@ -223,7 +239,8 @@ pub struct Ground {
 impl Ground {
     /// `len` bytes, rounded up to pages; not registered.
     pub fn new(len: usize) -> Result<Ground> {
-        Ok(Ground { region: Mutex::default(), memory: Pages::new(len)?, there: AtomicUsize::new(0) })
+        let memory = Pages::lent(len).map_or_else(|| Pages::new(len), Ok)?;
+        Ok(Ground { region: Mutex::default(), memory, there: AtomicUsize::new(0) })
     }
     /// Its first byte.
     pub fn as_ptr(&self) -> *mut u8 {
