@@ -195,9 +195,9 @@ impl<T: Send + Sync> Table<T> {
             }
             let mut used = slot.used.load(Ordering::Relaxed);
             while used & HOLDERS != 0 && used & HOLDERS != HOLDERS {
+                // The version orders what the slot has: whoever meets another use of it here sees another version, and lets go unseen.
                 let holds = used + FOUND + HOLDER;
-                // SYNC POINT: pairs with the release in `keep`: whoever meets another use of the slot sees another version then.
-                match slot.used.compare_exchange_weak(used, holds, Ordering::Acquire, Ordering::Relaxed) {
+                match slot.used.compare_exchange_weak(used, holds, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => return Some(Kept { slot: NonNull::from(slot), table: Some(self) }),
                     Err(now) => used = now,
                 }
@@ -405,8 +405,7 @@ impl<T: Send + Sync> Locked<T> {
         note.score.store(0, Ordering::Relaxed);
         note.start.store(start | LISTED | if writable { WRITABLE } else { 0 }, Ordering::Relaxed);
         // By the caller and by the table.
-        // SYNC POINT: pairs with the acquire in `look`.
-        slot.used.store(2 * HOLDER, Ordering::Release);
+        slot.used.store(2 * HOLDER, Ordering::Relaxed);
         self.count(n, true);
         let order = &table.orders[writable as usize];
         let listed = self.change(|| {
