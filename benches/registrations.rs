@@ -128,11 +128,8 @@ fn time(threads: u64, look: impl Fn(u64) -> u32 + Sync) -> f64 {
 /// By turns in one run, the median of each: nanoseconds without a lock, with one, without one by two threads at once.
 fn figures() {
     let both = Both::new();
-    let ways: [&dyn Fn() -> f64; 3] = [
-        &|| time(1, |n| both.without_lock(n)),
-        &|| time(1, |n| both.locked(n)),
-        &|| time(2, |n| both.without_lock(n)),
-    ];
+    let ways: [&dyn Fn() -> f64; 3] =
+        [&|| time(1, |n| both.without_lock(n)), &|| time(1, |n| both.locked(n)), &|| time(2, |n| both.without_lock(n))];
     let mut all = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
         all.iter_mut().zip(ways).for_each(|(times, way)| times.push(way()));
@@ -142,7 +139,10 @@ fn figures() {
         times[ROUNDS / 2]
     });
     let memory = both.table.memory() as f64 / RANGES as f64;
-    println!("{{\"without\": {:.1}, \"locked\": {:.1}, \"two\": {:.1}, \"bytes\": {memory:.1}}}", median[0], median[1], median[2]);
+    println!(
+        "{{\"without\": {:.1}, \"locked\": {:.1}, \"two\": {:.1}, \"bytes\": {memory:.1}}}",
+        median[0], median[1], median[2]
+    );
 }
 
 fn main() {

@@ -38,8 +38,8 @@ use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::base::named::Named;
-use crate::fabric::network::multicast::{Group, Header, WINDOW};
 use crate::fabric::network::cache::Kept;
+use crate::fabric::network::multicast::{Group, Header, WINDOW};
 
 /// What a node's first member needs.
 pub(super) struct Means {

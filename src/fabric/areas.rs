@@ -58,7 +58,8 @@ fn is_private(area: &Range<usize>) -> bool {
 
 /// New private pages, all zero, in the place of what is there, which is the library's.
 fn renew(area: &Range<usize>) -> bool {
-    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
+    let (access, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
     // SAFETY: whole pages of an area that the program has handed over.
     unsafe { libc::mmap(area.start as *mut libc::c_void, area.len(), access, flags, -1, 0) != libc::MAP_FAILED }
 }

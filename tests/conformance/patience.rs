@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::ranks::Job;
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
-use crate::ranks::Job;
 use fmpl::launch::embedded::Nodes;
 
 const LENGTHS: [usize; 11] = [0, 1, 8, 16, 17, 72, 104, 1000, 1024, 4096, 5000];

@@ -23,12 +23,14 @@
 //! does not lend to others. Where registering locks pages the bytes are half of what the process may lock (`ulimit -l`) at most: the rest is
 //! for what is registered as long as it is used. What messages under way hold counts only while it could be found.
 
+mod kept;
 mod order;
 mod pool;
 mod reports;
 pub mod table;
 #[cfg(all(test, not(any(loom, miri))))]
 mod tests;
+mod useful;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -45,8 +47,8 @@ use crate::base::log::{Level, tell};
 use crate::base::system;
 use crate::fabric::shm::region::page_size;
 use reports::{Reports, reporter};
-use table::{Counts, Table};
 pub use table::Bounds;
+use table::{Counts, Table};
 
 /// A registration that stays until this is dropped, whether it is kept beyond that or not.
 pub type Kept = table::Kept<Region>;

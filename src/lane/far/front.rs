@@ -17,9 +17,9 @@ use static_assertions::const_assert;
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
 use crate::base::lock::Mutex;
 use crate::base::rules::{Rule, holds};
+use crate::fabric::network::cache::Kept;
 use crate::fabric::network::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
 use crate::fabric::network::link::Window;
-use crate::fabric::network::cache::Kept;
 use crate::lane::map::{ANNOUNCED_QUEUE, SLOTS, Side};
 use crate::lane::record::{Land, PostingKind};
 

@@ -3,8 +3,8 @@
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Form, Layout, Run};
 use crate::fabric::network::bounce::BOUNCE_BYTES;
-use crate::fabric::network::link::{Last, Link, PIECES};
 use crate::fabric::network::cache::Kept;
+use crate::fabric::network::link::{Last, Link, PIECES};
 use crate::fabric::network::{Piece, Place};
 use crate::lane::far::Far;
 use crate::p2p::endpoint::endpoint;

@@ -34,7 +34,14 @@ impl<T: Empty> Pool<T> {
     /// A pool of at most `most` elements.
     pub fn new(most: usize) -> Result<Pool<T>> {
         let (count, lowest, untaken, spare) = Default::default();
-        Ok(Pool { all: Zeroed::apart(most, UNIT)?, taken: Zeroed::new(most.div_ceil(64))?, count, lowest, untaken, spare })
+        Ok(Pool {
+            all: Zeroed::apart(most, UNIT)?,
+            taken: Zeroed::new(most.div_ceil(64))?,
+            count,
+            lowest,
+            untaken,
+            spare,
+        })
     }
 
     /// An element, taken or not. `None`: there is none of this number.

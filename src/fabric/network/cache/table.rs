@@ -19,19 +19,15 @@
 //!
 //! Under the lock nothing is allocated or freed, and no value ends: see the head of `cache.rs`.
 
-use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
-use std::ops::Deref;
-use std::ptr::NonNull;
 use std::sync::PoisonError;
 
-use static_assertions::const_assert;
-
+pub use super::kept::Kept;
+use super::kept::{FOUND, HOLDER, HOLDERS, Slot};
 use super::order::{Block, Order, Place, blocks_for};
 use super::pool::Pool;
-use crate::base::atomics::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, changes, fence, spin_loop, uses};
+use crate::base::atomics::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, changes, fence, spin_loop};
 use crate::base::error::Result;
-use crate::base::record::{Empty, of_atomics};
+use crate::base::record::of_atomics;
 use crate::base::zeroed::Zeroed;
 
 /// Ranges and bytes that are kept at most.
@@ -58,63 +54,33 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-/// One holder, and one time found, in [`Slot::used`].
-const HOLDER: u64 = 1;
-const HOLDERS: u64 = (1 << 20) - 1;
-const FOUND: u64 = 1 << 20;
-
-#[repr(C, align(64))]
-struct Slot<T> {
-    used: AtomicU64,
-    end: AtomicU64,
-    /// Made before the first holder is, and ended by the last.
-    value: UnsafeCell<MaybeUninit<T>>,
-}
-const_assert!(size_of::<Slot<[u64; 6]>>() == 64);
-
-// SAFETY: nobody holds it, and no bytes are a value that is not there.
-unsafe impl<T> Empty for Slot<T> {}
-// SAFETY: the value is shared by its holders, and ended by one of them in whichever thread that is.
-unsafe impl<T: Send + Sync> Sync for Slot<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Send for Slot<T> {}
-
 of_atomics! { Record:
     /// What those with the lock keep of a slot.
-    struct Note {
+    pub(super) struct Note {
         /// The first address, a multiple of 4: | LISTED | WRITABLE
-        start: AtomicU64,
+        pub start: AtomicU64,
         /// Times found, when the hand came by last; of one that is in no order: the number + 1 of the next in its [`Chain`].
-        seen: AtomicU32,
-        score: AtomicU32,
+        pub seen: AtomicU32,
+        pub score: AtomicU32,
     }
 }
 /// The slot is in an order.
-const LISTED: u64 = 1;
+pub(super) const LISTED: u64 = 1;
 /// In that for writing.
-const WRITABLE: u64 = 2;
+pub(super) const WRITABLE: u64 = 2;
 
 /// Turns of a search before it takes the lock.
 const TURNS: usize = if cfg!(loom) { 2 } else { 64 };
-/// Slots among which the hand chooses, and slots that it passes for that at most.
-const CHOICES: usize = 128;
-const STEPS: usize = 4096;
-/// What it counts to be found once between two turns of the hand: to stay for so many turns as it can be halved. And what counts as often.
-const ONCE: u32 = 8;
-const OFTEN: u32 = 8;
-/// Pages whose registration costs as much as what each costs besides.
-const FIXED_PAGES: u64 = 16;
-
 /// See the head of this file.
 pub struct Table<T: 'static> {
     version: Line,
-    slots: Pool<Slot<T>>,
-    blocks: Pool<Block>,
-    orders: [Order; 2],
+    pub(super) slots: Pool<Slot<T>>,
+    pub(super) blocks: Pool<Block>,
+    pub(super) orders: [Order; 2],
     notes: Zeroed<Note>,
     bounds: Bounds,
     lock: Mutex<()>,
-    books: Books,
+    pub(super) books: Books,
 }
 
 /// On a line that a search only reads.
@@ -124,22 +90,22 @@ struct Line(AtomicU64);
 /// Of who has the lock.
 #[derive(Default)]
 #[repr(align(128))]
-struct Books {
+pub(super) struct Books {
     kept: AtomicU32,
     bytes: AtomicU64,
     /// Times that slots were found which are free again.
     found: AtomicU64,
     forgotten: AtomicU64,
-    evicted: AtomicU64,
+    pub evicted: AtomicU64,
     /// The slot that is looked at next when room is made.
-    hand: AtomicU32,
+    pub hand: AtomicU32,
     /// The first, + 1, of those that others are to let go; 0: there are none.
     over: AtomicU32,
 }
 
 /// Slots that are in no order any more and that the table still holds: the first + 1, and how many.
 #[derive(Clone, Copy, Default)]
-struct Chain(u32, usize);
+pub(super) struct Chain(u32, usize);
 
 impl<T: Send + Sync> Table<T> {
     /// An empty table.
@@ -198,7 +164,7 @@ impl<T: Send + Sync> Table<T> {
                 // The version orders what the slot has: whoever meets another use of it here sees another version, and lets go unseen.
                 let holds = used + FOUND + HOLDER;
                 match slot.used.compare_exchange_weak(used, holds, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => return Some(Kept { slot: NonNull::from(slot), table: Some(self) }),
+                    Ok(_) => return Some(Kept::of(self, slot)),
                     Err(now) => used = now,
                 }
             }
@@ -215,7 +181,7 @@ impl<T: Send + Sync> Table<T> {
         drop(locked);
         self.let_go(gone);
         match (slot, value) {
-            (Some(slot), _) => Kept { slot: NonNull::from(slot), table: Some(self) },
+            (Some(slot), _) => Kept::of(self, slot),
             (None, Some(value)) => Kept::alone(value),
             (None, None) => unreachable!("a value is taken for a slot"),
         }
@@ -301,20 +267,28 @@ impl<T: Send + Sync> Table<T> {
         self.slots.bytes() + self.blocks.bytes() + notes + self.orders.iter().map(Order::bytes).sum::<usize>()
     }
 
-    fn slot(&self, n: u32) -> &Slot<T> {
+    pub(super) fn slot(&self, n: u32) -> &Slot<T> {
         self.slots.get(n).expect("a slot of this table")
     }
-    fn note(&self, n: u32) -> &Note {
+    pub(super) fn note(&self, n: u32) -> &Note {
         &self.notes[n as usize]
     }
-    fn start_of(&self, n: u32) -> u64 {
+    pub(super) fn start_of(&self, n: u32) -> u64 {
         self.note(n).start.load(Ordering::Relaxed) & !(LISTED | WRITABLE)
     }
     fn end_of(&self, n: u32) -> u64 {
         self.slot(n).end.load(Ordering::Relaxed)
     }
-    fn bytes_of(&self, n: u32) -> u64 {
+    pub(super) fn bytes_of(&self, n: u32) -> u64 {
         self.end_of(n) - self.start_of(n)
+    }
+
+    /// A slot that nobody holds any more, and whose value is gone, may be taken again.
+    pub(super) fn free(&'static self, slot: &Slot<T>) {
+        let _locked = self.lock();
+        let found = slot.used.swap(0, Ordering::Relaxed) / FOUND;
+        self.books.found.store(self.books.found.load(Ordering::Relaxed) + found, Ordering::Relaxed);
+        self.slots.give_back(self.slots.number(slot));
     }
 
     fn lock(&'static self) -> Locked<T> {
@@ -327,7 +301,7 @@ impl<T: Send + Sync> Table<T> {
         while next != 0 {
             let slot = self.slot(next - 1);
             next = self.note(next - 1).seen.load(Ordering::Relaxed);
-            drop(Kept { slot: NonNull::from(slot), table: Some(self) });
+            drop(Kept::of(self, slot));
         }
     }
 
@@ -353,14 +327,14 @@ impl<T: Send + Sync> Table<T> {
 }
 
 /// A table whose lock this thread has.
-struct Locked<T: 'static> {
-    table: &'static Table<T>,
+pub(super) struct Locked<T: 'static> {
+    pub table: &'static Table<T>,
     _guard: MutexGuard<'static, ()>,
 }
 
 impl<T: Send + Sync> Locked<T> {
     /// Changes the orders.
-    fn change<R>(&self, how: impl FnOnce() -> R) -> R {
+    pub fn change<R>(&self, how: impl FnOnce() -> R) -> R {
         let version = &self.table.version.0;
         let now = version.load(Ordering::Relaxed);
         version.store(now + 1, Ordering::Relaxed);
@@ -445,7 +419,7 @@ impl<T: Send + Sync> Locked<T> {
     }
 
     /// Takes out of an order, from here on, what `goes` says so of.
-    fn cut(&self, of: usize, from: Option<Place>, gone: &mut Chain, goes: impl Fn(u32) -> bool) {
+    pub fn cut(&self, of: usize, from: Option<Place>, gone: &mut Chain, goes: impl Fn(u32) -> bool) {
         let Some(from) = from else { return };
         let order = &self.table.orders[of];
         order.cut(&self.table.blocks, from, |slot| {
@@ -480,138 +454,9 @@ impl<T: Send + Sync> Locked<T> {
     fn take_out_within(&self, of: usize, start: u64, end: u64, gone: &mut Chain) {
         let (table, order) = (self.table, &self.table.orders[of]);
         let last = order.last_to(&table.blocks, start);
-        let begins_there = |place: &Place| order.slot(&table.blocks, *place).map(|slot| table.start_of(slot)) == Some(start);
+        let begins_there =
+            |place: &Place| order.slot(&table.blocks, *place).map(|slot| table.start_of(slot)) == Some(start);
         let from = last.filter(begins_there).or_else(|| order.behind(&table.blocks, last));
         self.cut(of, from, gone, |slot| table.end_of(slot) <= end);
-    }
-
-    /// Makes room: a slot is given up.
-    fn evict(&self, n: u32, gone: &mut Chain) {
-        let (table, start) = (self.table, self.table.start_of(n));
-        let of = (table.note(n).start.load(Ordering::Relaxed) & WRITABLE != 0) as usize;
-        let place = table.orders[of].last_to(&table.blocks, start);
-        self.change(|| self.cut(of, place, gone, |slot| slot == n));
-        table.books.evicted.store(table.books.evicted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// The least useful of the slots that the hand comes by next, of those that nobody else holds. `by_byte`: it is bytes that are short.
-    fn least_useful(&self, by_byte: bool) -> Option<u32> {
-        let (table, books) = (self.table, &self.table.books);
-        let (all, mut hand) = (table.slots.untaken(), books.hand.load(Ordering::Relaxed));
-        let (mut looked, mut least) = (0, None);
-        for _ in 0..STEPS.min(all as usize) {
-            hand = if hand + 1 < all { hand + 1 } else { 0 };
-            let is_idle = table.slot(hand).used.load(Ordering::Relaxed) & HOLDERS == HOLDER;
-            if !is_idle || table.note(hand).start.load(Ordering::Relaxed) & LISTED == 0 {
-                continue;
-            }
-            let worth = self.worth(hand, by_byte);
-            if worth == 0.0 {
-                least = Some((hand, worth));
-                break;
-            }
-            if least.is_none_or(|(_, most)| worth < most) {
-                least = Some((hand, worth));
-            }
-            looked += 1;
-            if looked == CHOICES {
-                break;
-            }
-        }
-        books.hand.store(hand, Ordering::Relaxed);
-        least.map(|(n, _)| n)
-    }
-
-    /// What it would cost to be without it, by how often it was found lately: the hand halves that each time it comes by. 0: it has not been
-    /// found for some turns of the hand.
-    fn worth(&self, n: u32, by_byte: bool) -> f64 {
-        let (note, found) = (self.table.note(n), (self.table.slot(n).used.load(Ordering::Relaxed) / FOUND) as u32);
-        let lately = found.wrapping_sub(note.seen.load(Ordering::Relaxed)).min(OFTEN);
-        let score = note.score.load(Ordering::Relaxed) / 2 + ONCE * lately;
-        note.seen.store(found, Ordering::Relaxed);
-        note.score.store(score, Ordering::Relaxed);
-        let pages = self.table.bytes_of(n).div_ceil(4096).max(1);
-        let cost = score as f64 * (FIXED_PAGES + pages) as f64;
-        if by_byte { cost / pages as f64 } else { cost }
-    }
-}
-
-/// What is kept of a range, or was: it stays as it is until this is dropped.
-pub struct Kept<T: Send + Sync + 'static> {
-    slot: NonNull<Slot<T>>,
-    /// None: it is in no table, and in a box of its own.
-    table: Option<&'static Table<T>>,
-}
-
-// SAFETY: a share of a value that may be used and ended by any thread.
-unsafe impl<T: Send + Sync> Send for Kept<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Kept<T> {}
-
-impl<T: Send + Sync> Kept<T> {
-    /// A value that no table has.
-    pub fn alone(value: T) -> Kept<T> {
-        let (used, end) = (AtomicU64::new(HOLDER), AtomicU64::new(0));
-        let slot = Box::new(Slot { used, end, value: UnsafeCell::new(MaybeUninit::new(value)) });
-        Kept { slot: NonNull::from(Box::leak(slot)), table: None }
-    }
-
-    /// The search that has found it was in vain.
-    #[cold]
-    fn was_not_found(self) {
-        self.slot().used.fetch_sub(FOUND, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    fn slot(&self) -> &Slot<T> {
-        // SAFETY: in a table that is never freed, or in a box that is freed by the last holder.
-        unsafe { self.slot.as_ref() }
-    }
-
-    /// Nobody holds it any more.
-    #[cold]
-    fn end(&mut self) {
-        // SYNC POINT: pairs with the release in `drop`: the others have done with it.
-        fence(Ordering::Acquire);
-        let Some(table) = self.table else {
-            // SAFETY: from `alone`, and nobody else has it.
-            let mut slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
-            // SAFETY: made in `alone`.
-            return unsafe { slot.value.get_mut().assume_init_drop() };
-        };
-        changes(&raw const self.slot().value, true);
-        // SAFETY: made in `keep`; nobody holds the slot, and it is not taken for another value before it is given back.
-        unsafe { (*self.slot().value.get()).assume_init_drop() };
-        let _locked = table.lock();
-        let found = self.slot().used.swap(0, Ordering::Relaxed) / FOUND;
-        table.books.found.store(table.books.found.load(Ordering::Relaxed) + found, Ordering::Relaxed);
-        table.slots.give_back(table.slots.number(self.slot.as_ptr()));
-    }
-}
-
-impl<T: Send + Sync> Deref for Kept<T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        uses(&self.slot().value);
-        // SAFETY: made before anybody holds it, and this holds it.
-        unsafe { (*self.slot().value.get()).assume_init_ref() }
-    }
-}
-
-impl<T: Send + Sync> Drop for Kept<T> {
-    #[inline]
-    fn drop(&mut self) {
-        // SYNC POINT: pairs with the fence in `end`.
-        if self.slot().used.fetch_sub(HOLDER, Ordering::Release) & HOLDERS == HOLDER {
-            self.end();
-        }
-    }
-}
-
-impl<T: Send + Sync + std::fmt::Debug> std::fmt::Debug for Kept<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        (**self).fmt(f)
     }
 }

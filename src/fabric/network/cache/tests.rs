@@ -202,7 +202,12 @@ fn looked_for_while_they_come_and_go() {
         }
         for round in 0..rounds {
             for n in 0..RANGES {
-                drop(table.keep(n << 14, (n << 14) + 8192 + 4096 * (round & 1), n & 1 == 0, (n, AtomicBool::new(false))));
+                drop(table.keep(
+                    n << 14,
+                    (n << 14) + 8192 + 4096 * (round & 1),
+                    n & 1 == 0,
+                    (n, AtomicBool::new(false)),
+                ));
             }
             for n in (0..RANGES).step_by(7) {
                 assert_eq!(table.forget(n << 14, (n + 3) << 14), 3.min(RANGES - n) as usize);
@@ -285,7 +290,8 @@ fn stamp(at: *mut u8, n: u32) {
 #[test]
 fn what_is_mapped_now_is_what_is_found() {
     const PLACES: usize = 64;
-    let (threads, rounds) = (3, if std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1") { 20_000 } else { 1500 });
+    let (threads, rounds) =
+        (3, if std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1") { 20_000 } else { 1500 });
     let (bytes, stamps) = (2 * page_size(), Arc::<Stamps>::default());
     let (cache, _domain) = cache(PLACES / 2, u64::MAX, &stamps);
     let base = map(std::ptr::null_mut(), PLACES * bytes, 0) as usize;

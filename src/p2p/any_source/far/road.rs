@@ -1,7 +1,7 @@
 //! The sender's part of far rings, and what is kept of long messages until their receivers have them.
 
-use std::sync::atomic::Ordering;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_many};
 use crate::base::clock::now_ns;
