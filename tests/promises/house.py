@@ -9,6 +9,9 @@ HOUSE_MOVED = ["examples/incast"]
 HOUSE_NEW = [
     ("src/fabric/ofi/", "networks other than InfiniBand and RoCE, by libfabric"),
     ("src/fabric/tcp/", "TCP by sockets of the system"),
+    ("src/fabric/network/cache/", "65 536 registrations that are found without a lock"),
+    ("src/fabric/areas.rs", "memory of the library's in areas of the program's"),
+    ("src/p2p/any_source/receive/task.rs", "one receive for a task or a multicast"),
     ("src/launch/daemon/", "jobs on several machines: the daemons"),
     ("src/launch/hosts.rs", "the same: lists of machines"),
     ("src/launch/server/tree.rs", "the same: servers that form a tree"),
