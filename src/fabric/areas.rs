@@ -162,8 +162,9 @@ mod tests {
         memory.fill(1);
         // Shared memory is left alone.
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping; so many bytes long.
+        // SAFETY: a new mapping.
         let shared = unsafe { libc::mmap(std::ptr::null_mut(), 4 * page, access, flags, -1, 0) };
+        // SAFETY: so many bytes long.
         let area = unsafe { Run::new(shared.cast(), 4 * page) };
         lend(area);
         assert!(piece(page).is_none());

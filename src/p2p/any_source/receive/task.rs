@@ -132,7 +132,9 @@ impl Scene for InBoth<'_> {
         self.0[0].bits() | self.0[1].bits()
     }
     fn fall_asleep(&self) -> bool {
-        self.0.iter().fold(true, |said, scene| scene.fall_asleep() && said)
+        // Both, whatever the first says.
+        let [first, second] = self.0.each_ref().map(|scene| scene.fall_asleep());
+        first && second
     }
     fn wake_up(&self) {
         self.0.iter().for_each(Waiting::wake_up);
@@ -141,7 +143,8 @@ impl Scene for InBoth<'_> {
         self.0.iter().any(Waiting::ready)
     }
     fn meanwhile(&self) -> bool {
-        self.0.iter().fold(false, |more, scene| scene.meanwhile() | more)
+        let [first, second] = self.0.each_ref().map(|scene| scene.meanwhile());
+        first || second
     }
     fn gone(&self) -> Option<Error> {
         self.0.iter().find_map(Waiting::gone)
