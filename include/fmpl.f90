@@ -231,8 +231,11 @@ type, bind(C) :: fmpl_request
   !! of a pair holds for it. After the last finalize init joins anew, with all ranks, under fmpl run and in a
   !! job of one.
   !! ma and fa may be FMPL_NULL.
-  !! @param ma the matching area, count * FMPL_MA_BYTES bytes, or FMPL_NULL: the library places it. On shared
-  !!     memory the library always places it, and leaves this one untouched.
+  !! @param ma the matching area, count * FMPL_MA_BYTES bytes, or FMPL_NULL: the library places it. In a job
+  !!     on several nodes what peers write lies there, as much as finds room in its whole pages: two of 4 KiB
+  !!     for each peer, and 64 KiB for each 256 indices that are used with it. It is the library's until the
+  !!     last finalize, and all zero then. On one node the library places it, and leaves this one untouched;
+  !!     so it does with memory that is not private.
   !! @param fa the completion-flag area, count * FMPL_FA_BYTES bytes, or FMPL_NULL; as above.
   !! @param count the number of indices, 0 or more; valid indices are 0 to count - 1.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher
@@ -665,13 +668,15 @@ type, bind(C) :: fmpl_request
   !! has 16 MiB and the time-out is 10 ms. May be called again at any time: size and time-out hold at once for
   !! later sends, and what is spooled stays.
   !! buf may be FMPL_NULL.
-  !! @param buf accepted and left untouched on shared memory, where receivers fetch spooled messages by
-  !!     themselves from memory that the library allocates, up to size.
+  !! @param buf where the spool is to lie. In a job on several nodes it does, in units of 64 KiB, after what
+  !!     it has used by then; the memory is the library's until the last finalize, and all zero then. On one
+  !!     node receivers fetch spooled messages from memory that the library allocates, up to size, and this is
+  !!     left untouched; so is memory that is not private.
   !! @param size bytes that may be spooled.
   !! @param timeout_ms how long a send of more than the eager size (FMPL_EAGER) waits at least for its receive
-  !!     before it copies the message into the spool, in milliseconds; shorter ones never wait for it. 0 is
-  !!     buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send waits, all else standard
-  !!     mode.
+  !!     before it copies the message into the spool, in milliseconds; shorter ones never wait for it, unless
+  !!     that size is 0. 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send
+  !!     waits, all else standard mode.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
   !!     FMPL_ERR_MEMORY.
   interface fmpl_sendbuf_set

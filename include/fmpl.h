@@ -379,8 +379,11 @@ enum fmpl_error {
  * pair holds for it. After the last finalize init joins anew, with all ranks, under fmpl run and in a job of
  * one.
  *
- * @param[in] ma the matching area, count * FMPL_MA_BYTES bytes, or NULL: the library places it. On shared
- *     memory the library always places it, and leaves this one untouched.
+ * @param[in] ma the matching area, count * FMPL_MA_BYTES bytes, or NULL: the library places it. In a job on
+ *     several nodes what peers write lies there, as much as finds room in its whole pages: two of 4 KiB for
+ *     each peer, and 64 KiB for each 256 indices that are used with it. It is the library's until the last
+ *     finalize, and all zero then. On one node the library places it, and leaves this one untouched; so it
+ *     does with memory that is not private.
  * @param[in] fa the completion-flag area, count * FMPL_FA_BYTES bytes, or NULL; as above.
  * @param[in] count the number of indices, 0 or more; valid indices are 0 to count - 1.
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher cannot
@@ -613,13 +616,15 @@ int fmpl_irecv_cancel(int src, int mai, fmpl_comm comm, int *cancelled);
  * 16 MiB and the time-out is 10 ms. May be called again at any time: size and time-out hold at once for later
  * sends, and what is spooled stays.
  *
- * @param[in] buf accepted and left untouched on shared memory, where receivers fetch spooled messages by
- *     themselves from memory that the library allocates, up to size; may be NULL.
+ * @param[in] buf where the spool is to lie; may be NULL. In a job on several nodes it does, in units of 64
+ *     KiB, after what it has used by then; the memory is the library's until the last finalize, and all zero
+ *     then. On one node receivers fetch spooled messages from memory that the library allocates, up to size,
+ *     and this is left untouched; so is memory that is not private.
  * @param[in] size bytes that may be spooled.
  * @param[in] timeout_ms how long a send of more than the eager size (FMPL_EAGER) waits at least for its
- *     receive before it copies the message into the spool, in milliseconds; shorter ones never wait for it. 0
- *     is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send waits, all else standard
- *     mode.
+ *     receive before it copies the message into the spool, in milliseconds; shorter ones never wait for it,
+ *     unless that size is 0. 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send
+ *     waits, all else standard mode.
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
  *     FMPL_ERR_MEMORY.
  * @see FMPL paper, section 3.2.1.
