@@ -133,13 +133,13 @@ module fmpl
   !! received yet.
   integer(c_int), parameter :: FMPL_COUNTER_QUEUED = 24
   !> A counter: registrations of this program's memory that are kept now for messages to other nodes.
-  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS = 25
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS = 26
   !> A counter: the bytes of the registrations counted by FMPL_COUNTER_REGISTRATIONS.
-  integer(c_int), parameter :: FMPL_COUNTER_REGISTERED_BYTES = 26
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTERED_BYTES = 27
   !> A counter: times that a message to or from another node found its memory registered.
-  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_FOUND = 27
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_FOUND = 28
   !> A counter: registrations that were made since none was found.
-  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_MADE = 28
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_MADE = 29
   !> Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these messages.
   integer(c_int), parameter :: FMPL_COUNTER_BYTES = 32
   !> A counter: indexed messages sent in a record of the pair, or in the overflow queue.
@@ -232,10 +232,10 @@ type, bind(C) :: fmpl_request
   !! job of one.
   !! ma and fa may be FMPL_NULL.
   !! @param ma the matching area, count * FMPL_MA_BYTES bytes, or FMPL_NULL: the library places it. In a job
-  !!     on several nodes what peers write lies there, as much as finds room in its whole pages: two of 4 KiB
-  !!     for each peer, and 64 KiB for each 256 indices that are used with it. It is the library's until the
-  !!     last finalize, and all zero then. On one node the library places it, and leaves this one untouched;
-  !!     so it does with memory that is not private.
+  !!     on several nodes what peers write lies there, as much as finds room in its whole pages: 4 KiB for
+  !!     each peer, and 16 KiB for each 64 indices that are used with it. It is the library's until the last
+  !!     finalize, and all zero then. On one node the library places it, and leaves this one untouched; so it
+  !!     does with memory that is not private.
   !! @param fa the completion-flag area, count * FMPL_FA_BYTES bytes, or FMPL_NULL; as above.
   !! @param count the number of indices, 0 or more; valid indices are 0 to count - 1.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher

@@ -315,16 +315,16 @@ enum fmpl_error {
 #define FMPL_COUNTER_QUEUED 24
 
 /** A counter: registrations of this program's memory that are kept now for messages to other nodes. */
-#define FMPL_COUNTER_REGISTRATIONS 25
+#define FMPL_COUNTER_REGISTRATIONS 26
 
 /** A counter: the bytes of the registrations counted by FMPL_COUNTER_REGISTRATIONS. */
-#define FMPL_COUNTER_REGISTERED_BYTES 26
+#define FMPL_COUNTER_REGISTERED_BYTES 27
 
 /** A counter: times that a message to or from another node found its memory registered. */
-#define FMPL_COUNTER_REGISTRATIONS_FOUND 27
+#define FMPL_COUNTER_REGISTRATIONS_FOUND 28
 
 /** A counter: registrations that were made since none was found. */
-#define FMPL_COUNTER_REGISTRATIONS_MADE 28
+#define FMPL_COUNTER_REGISTRATIONS_MADE 29
 
 /** Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these messages. */
 #define FMPL_COUNTER_BYTES 32
@@ -380,8 +380,8 @@ enum fmpl_error {
  * one.
  *
  * @param[in] ma the matching area, count * FMPL_MA_BYTES bytes, or NULL: the library places it. In a job on
- *     several nodes what peers write lies there, as much as finds room in its whole pages: two of 4 KiB for
- *     each peer, and 64 KiB for each 256 indices that are used with it. It is the library's until the last
+ *     several nodes what peers write lies there, as much as finds room in its whole pages: 4 KiB for each
+ *     peer, and 16 KiB for each 64 indices that are used with it. It is the library's until the last
  *     finalize, and all zero then. On one node the library places it, and leaves this one untouched; so it
  *     does with memory that is not private.
  * @param[in] fa the completion-flag area, count * FMPL_FA_BYTES bytes, or NULL; as above.

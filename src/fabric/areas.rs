@@ -101,9 +101,17 @@ pub(super) fn piece(len: usize) -> Option<*mut u8> {
 
 /// A piece is not needed any more.
 pub(super) fn give_back(at: *mut u8, len: usize) {
-    let (mut areas, piece) = (lock(), at as usize..at as usize + len);
+    let (mut areas, mut piece) = (lock(), at as usize..at as usize + len);
     // Otherwise it is the program's again.
     if areas.all.iter().any(|area| area.start <= piece.start && piece.end <= area.end) && renew(&piece) {
+        // With what lies beside it and is free.
+        areas.free.retain(|free| {
+            let touches = free.end == piece.start || free.start == piece.end;
+            if touches {
+                piece = piece.start.min(free.start)..piece.end.max(free.end);
+            }
+            !touches
+        });
         areas.free.push(piece);
     }
 }
@@ -156,6 +164,8 @@ mod tests {
         }
         lend(area);
         assert!(piece(2 * page).is_none(), "it is the library's already");
+        [(c, 2), (a, 2), (b, 3)].into_iter().for_each(|(at, pages)| give_back(at, pages * page));
+        assert_eq!(piece(8 * page).map(|at| at as usize), Some(first), "one piece again");
         end();
         assert!(piece(page).is_none());
         assert_eq!((memory[99], memory[first - at as usize]), (7, 0), "what is around it stays");

@@ -281,8 +281,8 @@ unsafe fn bitmap<'a>(members: *const u64, comm: fmpl_comm) -> Result<&'a [u64]> 
 /// finalize init joins anew, with all ranks, under `fmpl run` and in a job of one.
 ///
 /// * ma: the matching area, `count` * `FMPL_MA_BYTES` bytes, or NULL: the library places it. In a job on several nodes what peers write
-///   lies there, as much as finds room in its whole pages: two of 4 KiB for each peer, and 64 KiB for each 256 indices that are used
-///   with it. It is the library's until the last finalize, and all zero then. On one node the library places it, and leaves
+///   lies there, as much as finds room in its whole pages: 4 KiB for each peer, and 16 KiB for each 64 indices that are used with
+///   it. It is the library's until the last finalize, and all zero then. On one node the library places it, and leaves
 ///   this one untouched; so it does with memory that is not private.
 /// * fa: the completion-flag area, `count` * `FMPL_FA_BYTES` bytes, or NULL; as above.
 /// * count: the number of indices, 0 or more; valid indices are 0 to `count` - 1.
