@@ -132,6 +132,14 @@ module fmpl
   !> A counter: short messages that have gone through the overflow queue, since the one before was not
   !! received yet.
   integer(c_int), parameter :: FMPL_COUNTER_QUEUED = 24
+  !> A counter: registrations of this program's memory that are kept now for messages to other nodes.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS = 26
+  !> A counter: the bytes of the registrations counted by FMPL_COUNTER_REGISTRATIONS.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTERED_BYTES = 27
+  !> A counter: times that a message to or from another node found its memory registered.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_FOUND = 28
+  !> A counter: registrations that were made since none was found.
+  integer(c_int), parameter :: FMPL_COUNTER_REGISTRATIONS_MADE = 29
   !> Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these messages.
   integer(c_int), parameter :: FMPL_COUNTER_BYTES = 32
   !> A counter: indexed messages sent in a record of the pair, or in the overflow queue.
@@ -223,8 +231,11 @@ type, bind(C) :: fmpl_request
   !! of a pair holds for it. After the last finalize init joins anew, with all ranks, under fmpl run and in a
   !! job of one.
   !! ma and fa may be FMPL_NULL.
-  !! @param ma the matching area, count * FMPL_MA_BYTES bytes, or FMPL_NULL: the library places it. On shared
-  !!     memory the library always places it, and leaves this one untouched.
+  !! @param ma the matching area, count * FMPL_MA_BYTES bytes, or FMPL_NULL: the library places it. In a job
+  !!     on several nodes what peers write lies there, as much as finds room in its whole pages: 4 KiB for
+  !!     each peer, and 16 KiB for each 64 indices that are used with it. It is the library's until the last
+  !!     finalize, and all zero then. On one node the library places it, and leaves this one untouched; so it
+  !!     does with memory that is not private.
   !! @param fa the completion-flag area, count * FMPL_FA_BYTES bytes, or FMPL_NULL; as above.
   !! @param count the number of indices, 0 or more; valid indices are 0 to count - 1.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher
@@ -658,13 +669,15 @@ type, bind(C) :: fmpl_request
   !! has 16 MiB and the time-out is 10 ms. May be called again at any time: size and time-out hold at once for
   !! later sends, and what is spooled stays.
   !! buf may be FMPL_NULL.
-  !! @param buf accepted and left untouched on shared memory, where receivers fetch spooled messages by
-  !!     themselves from memory that the library allocates, up to size.
+  !! @param buf where the spool is to lie. In a job on several nodes it does, in units of 64 KiB, after what
+  !!     it has used by then; the memory is the library's until the last finalize, and all zero then. On one
+  !!     node receivers fetch spooled messages from memory that the library allocates, up to size, and this is
+  !!     left untouched; so is memory that is not private.
   !! @param size bytes that may be spooled.
   !! @param timeout_ms how long a send of more than the eager size (FMPL_EAGER) waits at least for its receive
-  !!     before it copies the message into the spool, in milliseconds; shorter ones never wait for it. 0 is
-  !!     buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send waits, all else standard
-  !!     mode.
+  !!     before it copies the message into the spool, in milliseconds; shorter ones never wait for it, unless
+  !!     that size is 0. 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send
+  !!     waits, all else standard mode.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
   !!     FMPL_ERR_MEMORY.
   interface fmpl_sendbuf_set
@@ -1749,6 +1762,49 @@ type, bind(C) :: fmpl_request
       integer(c_int), intent(out) :: master
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_mcast_recv8
+  end interface
+
+  !> Receives the next message on index mai, whoever sends it, or the next multicast of which this rank is a
+  !! member, whichever comes first: for a worker that gets tasks of its own, and is a member of groups that it
+  !! does not know beforehand. Where both are there each has its turn.
+  !! @param buf where it goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param src set to the rank that has sent it, of a multicast its master.
+  !! @param received set to the message's length in bytes, which is more than size when it was truncated.
+  !! @param is_mcast set to 1 for a multicast, to 0 for a message.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_recv_any_from and as fmpl_mcast_recv; a death is told once for both.
+  interface fmpl_recv_any_or_mcast
+    subroutine fmpl_recv_any_or_mcast(buf, size, mai, comm, src, received, is_mcast, ier) bind(C, name="fmpl_recv_any_or_mcast_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: received
+      integer(c_int), intent(out) :: is_mcast
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any_or_mcast
+    subroutine fmpl_recv_any_or_mcast8(buf, size, mai, comm, src, received, is_mcast, ier) &
+        bind(C, name="fmpl_recv_any_or_mcast8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int64_t), intent(out) :: received
+      integer(c_int), intent(out) :: is_mcast
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any_or_mcast8
   end interface
 
   !> Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until

@@ -314,6 +314,18 @@ enum fmpl_error {
  */
 #define FMPL_COUNTER_QUEUED 24
 
+/** A counter: registrations of this program's memory that are kept now for messages to other nodes. */
+#define FMPL_COUNTER_REGISTRATIONS 26
+
+/** A counter: the bytes of the registrations counted by FMPL_COUNTER_REGISTRATIONS. */
+#define FMPL_COUNTER_REGISTERED_BYTES 27
+
+/** A counter: times that a message to or from another node found its memory registered. */
+#define FMPL_COUNTER_REGISTRATIONS_FOUND 28
+
+/** A counter: registrations that were made since none was found. */
+#define FMPL_COUNTER_REGISTRATIONS_MADE 29
+
 /** Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these messages. */
 #define FMPL_COUNTER_BYTES 32
 
@@ -367,8 +379,11 @@ enum fmpl_error {
  * pair holds for it. After the last finalize init joins anew, with all ranks, under fmpl run and in a job of
  * one.
  *
- * @param[in] ma the matching area, count * FMPL_MA_BYTES bytes, or NULL: the library places it. On shared
- *     memory the library always places it, and leaves this one untouched.
+ * @param[in] ma the matching area, count * FMPL_MA_BYTES bytes, or NULL: the library places it. In a job on
+ *     several nodes what peers write lies there, as much as finds room in its whole pages: 4 KiB for each
+ *     peer, and 16 KiB for each 64 indices that are used with it. It is the library's until the last
+ *     finalize, and all zero then. On one node the library places it, and leaves this one untouched; so it
+ *     does with memory that is not private.
  * @param[in] fa the completion-flag area, count * FMPL_FA_BYTES bytes, or NULL; as above.
  * @param[in] count the number of indices, 0 or more; valid indices are 0 to count - 1.
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher cannot
@@ -602,13 +617,15 @@ int fmpl_irecv_cancel(int src, int mai, fmpl_comm comm, int *cancelled);
  * 16 MiB and the time-out is 10 ms. May be called again at any time: size and time-out hold at once for later
  * sends, and what is spooled stays.
  *
- * @param[in] buf accepted and left untouched on shared memory, where receivers fetch spooled messages by
- *     themselves from memory that the library allocates, up to size; may be NULL.
+ * @param[in] buf where the spool is to lie; may be NULL. In a job on several nodes it does, in units of 64
+ *     KiB, after what it has used by then; the memory is the library's until the last finalize, and all zero
+ *     then. On one node receivers fetch spooled messages from memory that the library allocates, up to size,
+ *     and this is left untouched; so is memory that is not private.
  * @param[in] size bytes that may be spooled.
  * @param[in] timeout_ms how long a send of more than the eager size (FMPL_EAGER) waits at least for its
- *     receive before it copies the message into the spool, in milliseconds; shorter ones never wait for it. 0
- *     is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send waits, all else standard
- *     mode.
+ *     receive before it copies the message into the spool, in milliseconds; shorter ones never wait for it,
+ *     unless that size is 0. 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send
+ *     waits, all else standard mode.
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
  *     FMPL_ERR_MEMORY.
  * @see FMPL paper, section 3.2.1.
@@ -1221,6 +1238,25 @@ int fmpl_mcast_test(uint64_t ticket, int *done);
  * @see dynamic multicast, section 3.
  */
 int fmpl_mcast_recv(void *buf, size_t capacity, fmpl_comm comm, size_t *size, int *master);
+
+/**
+ * Receives the next message on index mai, whoever sends it, or the next multicast of which this rank is a
+ * member, whichever comes first: for a worker that gets tasks of its own, and is a member of groups that it
+ * does not know beforehand. Where both are there each has its turn.
+ *
+ * @param[out] buf where it goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] src set to the rank that has sent it, of a multicast its master; may be NULL.
+ * @param[out] received set to the message's length in bytes, which is more than size when it was truncated;
+ *     may be NULL.
+ * @param[out] is_mcast set to 1 for a multicast, to 0 for a message; may be NULL.
+ * @return as fmpl_recv_any_from and as fmpl_mcast_recv; a death is told once for both.
+ * @see dynamic multicast, section 4.5.
+ */
+int fmpl_recv_any_or_mcast(void *buf, size_t size, int mai, fmpl_comm comm, int *src, size_t *received,
+    int *is_mcast);
 
 /**
  * Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until
@@ -2895,6 +2931,8 @@ int pfmpl_mcast(const void *buf, size_t size, const uint64_t *members, fmpl_comm
 int pfmpl_mcast_wait(uint64_t ticket);
 int pfmpl_mcast_test(uint64_t ticket, int *done);
 int pfmpl_mcast_recv(void *buf, size_t capacity, fmpl_comm comm, size_t *size, int *master);
+int pfmpl_recv_any_or_mcast(void *buf, size_t size, int mai, fmpl_comm comm, int *src, size_t *received,
+    int *is_mcast);
 int pfmpl_mcast_irecv(void *buf, size_t capacity, fmpl_comm comm);
 int pfmpl_mcast_irecv_wait(fmpl_comm comm, size_t *size, int *master);
 int pfmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);

@@ -193,6 +193,21 @@
 ! since the one before was not received yet.
       integer FMPL_COUNTER_QUEUED
       parameter (FMPL_COUNTER_QUEUED = 24)
+! A counter: registrations of this program's memory that are kept now
+! for messages to other nodes.
+      integer FMPL_COUNTER_REGISTRATIONS
+      parameter (FMPL_COUNTER_REGISTRATIONS = 26)
+! A counter: the bytes of the registrations counted by
+! FMPL_COUNTER_REGISTRATIONS.
+      integer FMPL_COUNTER_REGISTERED_BYTES
+      parameter (FMPL_COUNTER_REGISTERED_BYTES = 27)
+! A counter: times that a message to or from another node found its
+! memory registered.
+      integer FMPL_COUNTER_REGISTRATIONS_FOUND
+      parameter (FMPL_COUNTER_REGISTRATIONS_FOUND = 28)
+! A counter: registrations that were made since none was found.
+      integer FMPL_COUNTER_REGISTRATIONS_MADE
+      parameter (FMPL_COUNTER_REGISTRATIONS_MADE = 29)
 ! Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these
 ! messages.
       integer FMPL_COUNTER_BYTES
@@ -413,6 +428,8 @@
       external fmpl_mcast8
       external fmpl_mcast_recv
       external fmpl_mcast_recv8
+      external fmpl_recv_any_or_mcast
+      external fmpl_recv_any_or_mcast8
       external fmpl_mcast_irecv
       external fmpl_mcast_irecv8
       external fmpl_mcast_irecv_wait

@@ -52,6 +52,11 @@ struct arrival {
     std::size_t bytes; /**< its length, which is more than the buffer's when it was truncated */
 };
 
+/** A message that has come, or a multicast, whose source is its master. */
+struct arrival_or_mcast : arrival {
+    bool is_mcast; /**< is it a multicast? */
+};
+
 namespace detail {
 
 /** Bytes as elements. */

@@ -69,6 +69,16 @@ public:
         const int code = fmpl_recv_any_from(all.data, all.bytes(), index, id_, &it.source, &it.bytes);
         return detail::given(code, [&] { return it; });
     }
+    /** The next message on the index, whoever sends it, or the next multicast of which this rank is a member, whose source is its master:
+     *  fmpl_recv_any_or_mcast. */
+    template <class B> outcome<arrival_or_mcast> recv_any_or_mcast(B &&buf, int index) const {
+        auto all = detail::room(std::forward<B>(buf));
+        arrival_or_mcast it{{nobody, index, 0}, false};
+        int is_mcast = 0;
+        const int code = fmpl_recv_any_or_mcast(all.data, all.bytes(), index, id_, &it.source, &it.bytes, &is_mcast);
+        it.is_mcast = is_mcast != 0;
+        return detail::given(code, [&] { return it; });
+    }
     /** What recv_any would find now, if there is something: fmpl_probe_any. */
     outcome<std::optional<arrival>> probe_any(int index) const {
         int there = 0;

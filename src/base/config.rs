@@ -201,6 +201,10 @@ pub struct Config {
     pub verbs_devices: Option<String>,
     /// `FMPL_VERBS_CACHE`
     pub verbs_cache: bool,
+    /// `FMPL_REGISTRATIONS`, of a node
+    pub registrations: usize,
+    /// `FMPL_REGISTERED_MEMORY`, bytes of a node
+    pub registered_memory: Option<u64>,
     /// `FMPL_VERBS_POLL`: is a completion at the receiver waited for before bytes are believed to be there?
     pub verbs_strict: bool,
     /// `FMPL_VERBS_GID`
@@ -297,6 +301,8 @@ impl Default for Config {
             verbs: true,
             verbs_devices: None,
             verbs_cache: true,
+            registrations: 65_536,
+            registered_memory: None,
             verbs_strict: false,
             verbs_gid: None,
             verbs_mtu: None,

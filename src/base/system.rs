@@ -186,6 +186,26 @@ pub fn limit(which: libc::__rlimit_resource_t) -> Result<libc::rlimit> {
     check(unsafe { libc::getrlimit(which, &mut limit) }).map(|_| limit)
 }
 
+/// Bytes that this process may lock into memory; `None`: as many as there are.
+pub(crate) fn lockable_bytes() -> Option<u64> {
+    // Bit 14 of the capabilities that hold (capabilities(7), CAP_IPC_LOCK) lifts the limit. In a container it may not: then registering fails.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    let most = limit(libc::RLIMIT_MEMLOCK).map_or(0, |limit| limit.rlim_cur);
+    (most != libc::RLIM_INFINITY && held.unwrap_or(0) >> 14 & 1 == 0).then_some(most)
+}
+
+/// Bytes of this machine's memory, and of its swap space.
+pub(crate) fn memory_bytes() -> [u64; 2] {
+    // SAFETY: all-zero is a valid sysinfo, and the call fills it in.
+    let info = unsafe {
+        let mut info: libc::sysinfo = core::mem::zeroed();
+        libc::sysinfo(&mut info);
+        info
+    };
+    [info.totalram, info.totalswap].map(|n| n.saturating_mul(u64::from(info.mem_unit)))
+}
+
 /// Changes that of descriptors, if the system lets us. Did it?
 pub(crate) fn set_descriptors(limit: &libc::rlimit) -> bool {
     // SAFETY: a limit to be read.

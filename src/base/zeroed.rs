@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -14,6 +14,8 @@ use super::record::Empty;
 pub struct Zeroed<T> {
     at: *mut T,
     n: usize,
+    /// What is mapped from there on.
+    bytes: usize,
 }
 
 // SAFETY: it owns its values, as a box of them would.
@@ -24,7 +26,27 @@ unsafe impl<T: Sync> Sync for Zeroed<T> {}
 impl<T: Empty> Zeroed<T> {
     /// A table of `n`.
     pub fn new(n: usize) -> Result<Zeroed<T>> {
-        let bytes = n * size_of::<T>();
+        Zeroed::map(n, n * size_of::<T>())
+    }
+
+    /// The same, of whole units of addresses, multiples of `unit` bytes, in which nothing else lies.
+    pub fn apart(n: usize, unit: usize) -> Result<Zeroed<T>> {
+        let bytes = (n * size_of::<T>()).next_multiple_of(unit);
+        let mut all = Zeroed::<T>::map(n, bytes + unit)?;
+        let before = (all.at as usize).next_multiple_of(unit) - all.at as usize;
+        // SAFETY: what lies around the units is of this mapping, and nobody has it yet.
+        unsafe {
+            let (from, to) = (all.at.cast::<u8>(), all.at.cast::<u8>().add(before));
+            if before > 0 {
+                libc::munmap(from.cast(), before);
+            }
+            libc::munmap(to.add(bytes).cast(), unit - before);
+            (all.at, all.bytes) = (to.cast(), bytes);
+        }
+        Ok(all)
+    }
+
+    fn map(n: usize, bytes: usize) -> Result<Zeroed<T>> {
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new private mapping at an address of the kernel's choice.
         let at = unsafe { libc::mmap(null_mut(), bytes, prot, flags | libc::MAP_NORESERVE, -1, 0) };
@@ -34,7 +56,19 @@ impl<T: Empty> Zeroed<T> {
         // A huge page for the first entry would be most of what the table ever takes. Only advice: its failure harms nobody.
         // SAFETY: mapped just now.
         unsafe { libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE) };
-        Ok(Zeroed { at: at.cast(), n })
+        Ok(Zeroed { at: at.cast(), n, bytes })
+    }
+}
+
+impl<T> Zeroed<T> {
+    /// The memory of these elements goes back to the system, as far as they fill pages; they are zero bytes again.
+    ///
+    /// # Safety
+    /// Nobody looks at them meanwhile but by atomics, and they need no drop.
+    pub unsafe fn forget(&self, which: Range<usize>) {
+        let of = &self[which];
+        // SAFETY: mapped by this, and whole elements of it. Only advice: where it fails they stay as they are.
+        unsafe { libc::madvise(of.as_ptr().cast_mut().cast(), size_of_val(of), libc::MADV_DONTNEED) };
     }
 }
 
@@ -55,7 +89,7 @@ impl<T> Drop for Zeroed<T> {
             if std::mem::needs_drop::<T>() {
                 std::ptr::slice_from_raw_parts_mut(self.at, self.n).drop_in_place();
             }
-            libc::munmap(self.at.cast(), self.n * size_of::<T>());
+            libc::munmap(self.at.cast(), self.bytes);
         }
     }
 }
@@ -99,6 +133,6 @@ impl<T, const N: usize> Drop for Later<T, N> {
     fn drop(&mut self) {
         let at = *self.0.get_mut();
         // As `make` has left it.
-        (!at.is_null()).then(|| drop(Zeroed { at, n: N }));
+        (!at.is_null()).then(|| drop(Zeroed { at, n: N, bytes: N * size_of::<T>() }));
     }
 }

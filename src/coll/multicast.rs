@@ -26,7 +26,6 @@
 
 use core::future::poll_fn;
 use core::task::Poll;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::between::Span;
@@ -39,8 +38,8 @@ use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::base::named::Named;
+use crate::fabric::network::cache::Kept;
 use crate::fabric::network::multicast::{Group, Header, WINDOW};
-use crate::fabric::network::region::Region;
 
 /// What a node's first member needs.
 pub(super) struct Means {
@@ -192,7 +191,7 @@ struct Call<'a> {
     p: &'a Party<'a>,
     team: &'a Team,
     means: &'a mut Means,
-    region: Option<Arc<Region>>,
+    region: Option<Kept>,
     data: Room<'a>,
     parent: Option<usize>,
     children: Vec<usize>,

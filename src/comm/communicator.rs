@@ -12,7 +12,7 @@ use crate::comm::claim::{Claim, Claims, Direction};
 use crate::comm::plain::{bytes, incoming, outgoing, room};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
 use crate::comm::{Channel, Job, Mode, Plain, Receiver, Sender, Strided, StridedMut};
-use crate::p2p::any_source::{self, multicast};
+use crate::p2p::any_source::{self, Came, multicast};
 use crate::p2p::{self, TAG_ANY};
 
 /// The other side of a message: a rank, or nobody.
@@ -361,6 +361,30 @@ impl<'job> Comm<'job> {
     /// Receives the next multicast of which this rank is a member; [`FromAny::source`] is its master.
     pub fn mcast_recv<T: Plain>(&self, data: &mut [T]) -> Result<FromAny> {
         FromAny::new(multicast::mcast_recv(self.id, room(data))?, -1, size_of::<T>())
+    }
+
+    /// Receives the next message of any source on `index` or the next multicast of which this rank is a member, whichever comes first: what a
+    /// worker waits for that gets tasks of its own and is a member of groups that it does not know beforehand. `true`: it is a multicast, and
+    /// [`FromAny::source`] its master.
+    ///
+    /// ```no_run
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut data = [0.0; 1024];
+    /// match world.recv_any_or_mcast(&mut data, 0)? {
+    ///     (got, true) => println!("new parameters: {:?}", &data[..got.len]),
+    ///     (got, false) => println!("a task of rank {}", got.source),
+    /// }
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// Errors are those of [`Comm::recv_any`] and [`Comm::mcast_recv`]; a death is told once for both.
+    pub fn recv_any_or_mcast<T: Plain>(&self, data: &mut [T], index: usize) -> Result<(FromAny, bool)> {
+        let index = number(index);
+        match any_source::recv_any_or_mcast(self.id, room(data), index)? {
+            Came::Message(arrived) => FromAny::new(arrived, index, size_of::<T>()).map(|got| (got, false)),
+            Came::Multicast(arrived) => FromAny::new(arrived, -1, size_of::<T>()).map(|got| (got, true)),
+        }
     }
 
     /// Sets the spool's size in bytes and the mode of sending for this communicator.

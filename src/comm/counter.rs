@@ -64,6 +64,14 @@ pub enum Counter {
     Queued = 24,
     /// Peers on other nodes that this process has forgotten so far, since nothing was under way with them and others needed their context.
     RdmaForgotten = 25,
+    /// Registrations of this program's memory that are kept now for messages to other nodes.
+    Registrations = 26,
+    /// Their bytes.
+    RegisteredBytes = 27,
+    /// Times that a message found its memory registered.
+    RegistrationsFound = 28,
+    /// Registrations made, because none was found.
+    RegistrationsMade = 29,
 }
 
 /// As a counter's number, with a way's ([`WayTaken`]): the messages sent by it.
@@ -78,7 +86,7 @@ pub fn traffic() -> Result<Traffic> {
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 26] = [
+    pub const ALL: [Counter; 30] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -105,6 +113,10 @@ impl Counter {
         Counter::Received,
         Counter::Queued,
         Counter::RdmaForgotten,
+        Counter::Registrations,
+        Counter::RegisteredBytes,
+        Counter::RegistrationsFound,
+        Counter::RegistrationsMade,
     ];
 
     /// The counter with this number.
@@ -133,6 +145,10 @@ pub fn counter(which: i32) -> Result<u64> {
     }
     if let Counter::Loans | Counter::LoanCopied = which {
         return Ok(ep.loans.counts()[which as usize - Counter::Loans as usize]);
+    }
+    if let Some(n) = (which as usize).checked_sub(Counter::Registrations as usize) {
+        let (made, counts) = ep.fabric_here().map(|fabric| fabric.cache().counts()).unwrap_or_default();
+        return Ok([counts.kept, counts.bytes, counts.found, made][n]);
     }
     match which {
         Counter::Sleeps | Counter::SleptNs => {

@@ -9,6 +9,7 @@ use crate::base::system;
 use crate::base::unused::Unused;
 use crate::coll;
 use crate::comm::{awaiting, shared_window, stats};
+use crate::fabric::areas;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::launch::find::How;
@@ -23,6 +24,18 @@ static LIFE: Mutex<()> = Mutex::new(());
 /// `fmpl_init`: joins the job with `count` indices for each peer. Counted: a further call succeeds, and the largest count holds.
 pub fn init_raw(count: i32) -> Result<()> {
     init_by(How::Find, count)
+}
+
+/// Memory of the program's for what peers on other nodes write, in a job on several nodes; otherwise it is left alone. It is the library's
+/// until the last finalize.
+///
+/// # Safety
+/// Nobody uses it until then.
+pub unsafe fn lend_area(area: Run) -> Result<()> {
+    if endpoint()?.fabric_here().is_some() {
+        areas::lend(area);
+    }
+    Ok(())
 }
 
 /// The same by ranks that the program says, or has in an identifier. In a process that is in its job already they must be those of the job, and

@@ -4,6 +4,7 @@
 //! path above consists of loads and stores with nothing in between. [`network`] reaches peers on other nodes, by a device of
 //! whichever network [`networks`] has chosen: [`verbs`], [`ofi`] or [`tcp`].
 
+pub mod areas;
 pub mod network;
 pub mod networks;
 pub mod ofi;

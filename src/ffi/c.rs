@@ -194,6 +194,14 @@ pub const FMPL_COUNTER_SPOOL_MOST: c_int = comm::Counter::SpoolMost as c_int;
 pub const FMPL_COUNTER_RECEIVED: c_int = comm::Counter::Received as c_int;
 /// A counter: short messages that have gone through the overflow queue, since the one before was not received yet.
 pub const FMPL_COUNTER_QUEUED: c_int = comm::Counter::Queued as c_int;
+/// A counter: registrations of this program's memory that are kept now for messages to other nodes.
+pub const FMPL_COUNTER_REGISTRATIONS: c_int = comm::Counter::Registrations as c_int;
+/// A counter: the bytes of the registrations counted by `FMPL_COUNTER_REGISTRATIONS`.
+pub const FMPL_COUNTER_REGISTERED_BYTES: c_int = comm::Counter::RegisteredBytes as c_int;
+/// A counter: times that a message to or from another node found its memory registered.
+pub const FMPL_COUNTER_REGISTRATIONS_FOUND: c_int = comm::Counter::RegistrationsFound as c_int;
+/// A counter: registrations that were made since none was found.
+pub const FMPL_COUNTER_REGISTRATIONS_MADE: c_int = comm::Counter::RegistrationsMade as c_int;
 /// Added to one of the counters `FMPL_COUNTER_WAY_*`: the bytes of these messages.
 pub const FMPL_COUNTER_BYTES: c_int = comm::BY_WAY_BYTES;
 /// A counter: indexed messages sent in a record of the pair, or in the overflow queue.
@@ -241,6 +249,15 @@ const unsafe fn bytes(buf: *const c_void, size: usize) -> Run {
     unsafe { Run::new(buf as *mut u8, size) }
 }
 
+/// Memory of the program's for the spool.
+///
+/// # Safety
+/// So many bytes, or null, which nobody uses until the last finalize.
+unsafe fn lie_in(buf: *mut c_void, size: usize) -> Result<()> {
+    // SAFETY: as the caller promises.
+    if buf.is_null() { Ok(()) } else { unsafe { p2p::sendbuf_lie_in(bytes(buf, size)) } }
+}
+
 /// The words of a bitmap of ranks.
 ///
 /// # Safety
@@ -263,8 +280,10 @@ unsafe fn bitmap<'a>(members: *const u64, comm: fmpl_comm) -> Result<&'a [u64]> 
 /// the largest count holds from then on. Ranks may give different counts; the smaller one of a pair holds for it. After the last
 /// finalize init joins anew, with all ranks, under `fmpl run` and in a job of one.
 ///
-/// * ma: the matching area, `count` * `FMPL_MA_BYTES` bytes, or NULL: the library places it. On shared memory the library
-///   always places it, and leaves this one untouched.
+/// * ma: the matching area, `count` * `FMPL_MA_BYTES` bytes, or NULL: the library places it. In a job on several nodes what peers write
+///   lies there, as much as finds room in its whole pages: 4 KiB for each peer, and 16 KiB for each 64 indices that are used with
+///   it. It is the library's until the last finalize, and all zero then. On one node the library places it, and leaves
+///   this one untouched; so it does with memory that is not private.
 /// * fa: the completion-flag area, `count` * `FMPL_FA_BYTES` bytes, or NULL; as above.
 /// * count: the number of indices, 0 or more; valid indices are 0 to `count` - 1.
 ///
@@ -274,11 +293,15 @@ unsafe fn bitmap<'a>(members: *const u64, comm: fmpl_comm) -> Result<&'a [u64]> 
 /// Source: FMPL paper, section 3.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_init(ma: *mut c_void, fa: *mut c_void, count: c_int) -> c_int {
-    let _ = (ma, fa);
     if count < 0 {
         return wrong("fmpl_init: the number of indices is negative");
     }
-    number(comm::init_raw(count))
+    let lend = |(area, bytes): (*mut c_void, usize)| {
+        // SAFETY: the caller promises so many bytes for each index, which are the library's until finalize.
+        if area.is_null() { Ok(()) } else { unsafe { comm::lend_area(self::bytes(area, bytes * count as usize)) } }
+    };
+    let areas = [(ma, FMPL_MA_BYTES as usize), (fa, FMPL_FA_BYTES as usize)];
+    number(comm::init_raw(count).and_then(|()| areas.into_iter().try_for_each(lend)))
 }
 
 /// Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it. When it fails the job is left
@@ -589,11 +612,12 @@ pub unsafe extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_co
 /// Sets the spool and the time-out of all communicators that have none of their own. Without it the spool has 16 MiB and the
 /// time-out is 10 ms. May be called again at any time: size and time-out hold at once for later sends, and what is spooled stays.
 ///
-/// * buf: accepted and left untouched on shared memory, where receivers fetch spooled messages by themselves from memory
-///   that the library allocates, up to `size`; may be NULL.
+/// * buf: where the spool is to lie; may be NULL. In a job on several nodes it does, in units of 64 KiB, after what it has used by then;
+///   the memory is the library's until the last finalize, and all zero then. On one node receivers fetch spooled messages
+///   from memory that the library allocates, up to `size`, and this is left untouched; so is memory that is not private.
 /// * size: bytes that may be spooled.
 /// * timeout_ms: how long a send of more than the eager size (`FMPL_EAGER`) waits at least for its receive before it copies
-///   the message into the spool, in milliseconds; shorter ones never wait for it. 0 is buffered mode, `FMPL_TIMEOUT_INFINITE`
+///   the message into the spool, in milliseconds; shorter ones never wait for it, unless that size is 0. 0 is buffered mode, `FMPL_TIMEOUT_INFINITE`
 ///   synchronous mode, in which every send waits, all else standard mode.
 ///
 /// Returns: `FMPL_ERR_ARGUMENT` for a negative time-out that is not `FMPL_TIMEOUT_INFINITE`; `FMPL_ERR_MEMORY`.
@@ -601,8 +625,8 @@ pub unsafe extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_co
 /// Source: FMPL paper, section 3.2.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_sendbuf_set(buf: *mut c_void, size: usize, timeout_ms: c_int) -> c_int {
-    let _ = buf; // sets its size, and is left untouched
-    number(p2p::sendbuf_set(None, size, timeout_ms))
+    // SAFETY: the caller promises `size` bytes at `buf`, which are the library's until finalize.
+    number(p2p::sendbuf_set(None, size, timeout_ms).and_then(|()| unsafe { lie_in(buf, size) }))
 }
 
 /// Sets the spool and the time-out of one communicator.
@@ -620,8 +644,8 @@ pub unsafe extern "C" fn fmpl_comm_sendbuf_set(
     size: usize,
     timeout_ms: c_int,
 ) -> c_int {
-    let _ = buf; // sets its size, and is left untouched
-    number(p2p::sendbuf_set(Some(comm), size, timeout_ms))
+    // SAFETY: as for `fmpl_sendbuf_set`.
+    number(p2p::sendbuf_set(Some(comm), size, timeout_ms).and_then(|()| unsafe { lie_in(buf, size) }))
 }
 
 /// Looks at the spool.

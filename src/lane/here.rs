@@ -124,6 +124,8 @@ pub const SPECIAL_SYNCHRONOUS: u32 = 1;
 pub const SPECIAL_GONE: u32 = 2;
 /// [`Lane::special`]: the peer is on another node.
 pub const SPECIAL_FAR: u32 = 4;
+/// [`Lane::special`]: every message of the program waits for its receive, however short.
+pub const SPECIAL_PATIENT: u32 = 8;
 
 // SAFETY: the pointers are to memory that lives as long as the lane; what is behind them is atomics, or cells that one thread at a
 // time uses, as `progress` says.

@@ -15,14 +15,15 @@ use crate::base::trace::traced;
 use crate::base::tuning::{self, Whence};
 use crate::base::unused::Unused;
 use crate::fabric::network::Card;
+use crate::fabric::network::cache::Bounds;
 use crate::fabric::network::control::{Fabric, Terms};
 use crate::fabric::network::link::Link;
 use crate::fabric::network::room::TABLES_BYTES;
-use crate::fabric::networks;
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, Mapping, NODE_AT, PLACES_AT, Region};
+use crate::fabric::{areas, networks};
 use crate::lane::far::{Far, has_left};
 use crate::lane::map::{LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
 use crate::lane::{Lane, LaneTable, SPECIAL_GONE, Used};
@@ -308,8 +309,13 @@ impl Endpoint {
         let turn = here + self.launch.nodes().node_of(self.rank) as usize;
         let started = networks::choose(&self.config, turn).and_then(|device| {
             let (config, nodes, rank) = (&self.config, self.launch.nodes().clone(), self.rank);
+            let here = self.launch.local_ranks().len();
+            let share = || {
+                let (ranges, bytes) = (config.registrations, config.registered_memory);
+                Bounds::share(ranges, bytes, here, device.limits().holds_pages)
+            };
             let terms = Terms {
-                keep: config.verbs_cache,
+                keep: config.verbs_cache.then(share),
                 strict: config.verbs_strict,
                 places: [config.queue_pairs, config.contexts],
                 patience: Duration::from_secs_f64(config.attach_s),
@@ -352,6 +358,7 @@ impl Endpoint {
         #[cfg(all(test, not(any(loom, miri))))]
         simulated::leave(self.rank);
         self.free();
+        areas::end();
         left
     }
 

@@ -49,7 +49,7 @@ pub use {
         recv_start, send_init, send_start, sendrecv,
     },
     send::{send, send_soon},
-    sendbuf::{sendbuf_check, sendbuf_set},
+    sendbuf::{sendbuf_check, sendbuf_lie_in, sendbuf_set},
 };
 
 /// A receive's outcome.

@@ -212,6 +212,16 @@ pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error
     Error::new(Code::Busy, format!("rank {}: {what} on {name}: complete the pending one first", ep.rank))
 }
 
+/// Is a message of so many bytes sent without waiting for its receive?
+fn is_short(ep: &Endpoint, lane: &Lane, slot: usize, len: usize) -> bool {
+    len <= ep.tuning.eager && !waits(lane, slot)
+}
+
+/// Does every message wait, the shortest too? The library's own do not: nobody posts for them.
+fn waits(lane: &Lane, slot: usize) -> bool {
+    lane.special.load(Ordering::Relaxed) & SPECIAL_PATIENT != 0 && slot >= SYSTEM_INDICES
+}
+
 /// One message on its way out.
 pub(super) struct Sender {
     pub ep: &'static Endpoint,
@@ -255,7 +265,7 @@ impl Sender {
         self.ep.tuning.pair(self.lane.distance())
     }
     pub fn is_short(&self) -> bool {
-        self.len <= self.ep.tuning.eager
+        is_short(self.ep, self.lane, self.slot, self.len)
     }
     /// Bytes that it takes in a record of a chain.
     fn record_len(&self) -> usize {

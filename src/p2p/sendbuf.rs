@@ -4,8 +4,9 @@ use std::cell::Cell;
 
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::lane::map::SYSTEM_INDICES;
-use crate::lane::{Lane, SEND_CHAIN};
+use crate::lane::{Lane, SEND_CHAIN, SPECIAL_PATIENT, SPECIAL_SYNCHRONOUS};
 use crate::p2p::TIMEOUT_INFINITE;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
@@ -13,7 +14,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 /// communicator. 0: buffered; [`TIMEOUT_INFINITE`]: synchronous.
 ///
 /// The spool is the library's own shared memory, which receivers reach by themselves even while this process does
-/// something else; a buffer given here sets its size and is left untouched.
+/// something else; [`sendbuf_lie_in`] says where it may lie.
 pub fn sendbuf_set(comm: Option<i32>, size: usize, timeout_ms: i32) -> Result<()> {
     let ep = endpoint()?;
     if let Some(comm) = comm {
@@ -28,6 +29,19 @@ pub fn sendbuf_set(comm: Option<i32>, size: usize, timeout_ms: i32) -> Result<()
     ep.spool.set(comm, size, timeout_ms)?;
     for lane in ep.lanes.all().iter() {
         ep.apply_mode(lane);
+    }
+    Ok(())
+}
+
+/// The spool lies in this memory of the program's from now on, as far as it goes, in a job on several nodes; otherwise it is left alone. It is
+/// the library's until the last finalize.
+///
+/// # Safety
+/// Nobody uses it until then.
+pub unsafe fn sendbuf_lie_in(area: Run) -> Result<()> {
+    let ep = endpoint()?;
+    if ep.fabric_here().is_some() {
+        ep.spool.lie_in(&ep.region, area);
     }
     Ok(())
 }
@@ -146,12 +160,15 @@ fn unknown_blocks(ep: &Endpoint, lane: &Lane, slot: usize, from: u64, end: u64) 
 }
 
 impl Endpoint {
-    /// Tells a lane whether its sends are synchronous.
+    /// Tells a lane whether its sends are synchronous, and whether short ones wait for their receives too.
     pub fn apply_mode(&self, lane: &Lane) {
-        if self.spool.budget(lane.comm()).timeout_ms() < 0 {
-            lane.special.fetch_or(crate::lane::SPECIAL_SYNCHRONOUS, Ordering::AcqRel);
-        } else {
-            lane.special.fetch_and(!crate::lane::SPECIAL_SYNCHRONOUS, Ordering::AcqRel);
+        let timeout = self.spool.budget(lane.comm()).timeout_ms();
+        let is_patient = timeout > 0 && self.config.eager_bytes == Some(0);
+        for (which, applies) in [(SPECIAL_SYNCHRONOUS, timeout < 0), (SPECIAL_PATIENT, is_patient)] {
+            match applies {
+                true => lane.special.fetch_or(which, Ordering::AcqRel),
+                false => lane.special.fetch_and(!which, Ordering::AcqRel),
+            };
         }
     }
 }

@@ -71,6 +71,8 @@ pub struct Spool {
     untaken: AtomicUsize,
     /// How often [`Spool::stays_within`] says no before it looks at all blocks again.
     in_vain: AtomicU32,
+    /// Pages below this lie in areas of the program's, or have been used before.
+    laid: AtomicUsize,
     /// Told before pages are given back to the system: who has them registered with a device.
     pub on_remove: std::sync::OnceLock<crate::fabric::shm::region::OnRemove>,
 }
@@ -140,6 +142,7 @@ impl Spool {
             open_pages: AtomicUsize::new(0),
             untaken: AtomicUsize::new(0),
             in_vain: AtomicU32::new(0),
+            laid: AtomicUsize::new(0),
             on_remove: Default::default(),
         };
         spool.budget_at(0).set(limit, timeout_ms);

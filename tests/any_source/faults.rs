@@ -9,7 +9,7 @@ use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
 use fmpl::p2p::any_source::share::{of_region, share_at, share_of};
 use fmpl::p2p::endpoint::{WORLD_EPOCH, endpoint};
 
-fn die() -> ! {
+pub fn die() -> ! {
     // SAFETY: no memory.
     unsafe { libc::raise(libc::SIGKILL) };
     unreachable!()

@@ -5,6 +5,7 @@
 //! | `traffic` | order, sizes, modes, requests, threads, by every way that long messages take |
 //! | `full` | a full ring: how many sends complete, who is woken, what memory it takes; a ring in shares |
 //! | `multicast` | groups of all kinds, many at once; non-members and the master stopped; a member that dies |
+//! | `tasks` | one receive for a task or a multicast |
 //! | `rdma` | the same between nodes |
 //! | `faults` | senders that die, with and without a slot of their own; stopped ones; wrong arguments |
 
@@ -15,11 +16,12 @@ mod faults;
 mod full;
 mod multicast;
 mod rdma;
+mod tasks;
 mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 15] = [
+const TESTS: [Test; 16] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
@@ -34,10 +36,11 @@ const TESTS: [Test; 15] = [
     ("who_gave_contact_up_receives_all_the_same", multicast::strangers),
     ("a_dead_member_is_told_to_the_master", multicast::dead),
     ("everything_between_nodes_over_rdma", rdma::over_rdma),
+    ("a_task_or_a_multicast_whichever_comes", tasks::tasks),
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 16] = [
+const BODIES: [Body; 19] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),
@@ -53,6 +56,9 @@ const BODIES: [Body; 16] = [
     ("mcast stopped", multicast::is_stopped),
     ("mcast of a stranger", multicast::gives_contact_up),
     ("mcast member dies", multicast::member_dies),
+    ("tasks and multicasts", tasks::come_in_any_order),
+    ("task or multicast in turn", tasks::take_turns),
+    ("dies beside tasks", tasks::one_dies),
     ("wrong", faults::gives_wrong_arguments),
 ];
 

@@ -565,7 +565,26 @@ static void multicast(void) {
     }
     OK(fmpl_mcast_irecv(in, LARGE, FMPL_COMM_WORLD));
     if (rank == size - 1) OK(fmpl_mcast_irecv_wait(FMPL_COMM_WORLD, NULL, NULL));
-    else OK(fmpl_mcast_irecv_cancel(FMPL_COMM_WORLD));
+    else {
+        CHECK(fmpl_recv_any_or_mcast(in, LARGE, 3, FMPL_COMM_WORLD, NULL, NULL, NULL) == FMPL_ERR_BUSY);
+        OK(fmpl_mcast_irecv_cancel(FMPL_COMM_WORLD));
+    }
+    /* A task for each of the others and a multicast to all, in whatever order they come. */
+    if (rank == 0) {
+        for (k = 1; k < size; k++) {
+            fill(out, 64, 0, 11);
+            OK(fmpl_send_any(out, 64, k, 3, FMPL_COMM_WORLD));
+        }
+        fill(out, 5000, 0, 12);
+        OK(fmpl_mcast(out, 5000, &all, FMPL_COMM_WORLD, NULL));
+    }
+    for (k = 0, done = 0; k < (rank == 0 ? 1 : 2); k++) {
+        int is_mcast = -1;
+        OK(fmpl_recv_any_or_mcast(in, LARGE, 3, FMPL_COMM_WORLD, &master, &length, &is_mcast));
+        CHECK(master == 0 && length == (is_mcast ? 5000u : 64u) && filled(in, length, 0, is_mcast ? 12 : 11));
+        done += is_mcast;
+    }
+    CHECK(done == 1);
 }
 
 static void communicators(void) {

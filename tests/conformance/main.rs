@@ -7,6 +7,8 @@
 //! | `shapes` | blocks and lists; truncation |
 //! | `requests` | what may overlap; cancel, probe; time-outs; delivery without the sender |
 //! | `any` | receives of any index |
+//! | `patience` | every message waits for its receive where that is asked for |
+//! | `areas` | memory that the program brings along |
 //! | `spool` | its size, its counts, what happens when it is full |
 //! | `memory` | buffers in read-only, file, huge and shared memory |
 //! | `threads` | many threads of both processes at once |
@@ -20,11 +22,13 @@
 mod ranks;
 
 mod any;
+mod areas;
 mod bulk;
 mod crowd;
 mod few;
 mod memlock;
 mod memory;
+mod patience;
 mod requests;
 mod shapes;
 mod sizes;
@@ -400,6 +404,8 @@ const TESTS: &[Test] = &[
     ("many_peers_one_after_the_other_between_nodes", many_peers_one_after_the_other),
     ("random_traffic_goes_on_and_on_between_nodes", soak),
     ("little_locked_memory_will_do_between_nodes", little_locked_memory),
+    ("areas_of_the_program_are_used_between_nodes", areas::test),
+    ("every_message_waits_where_it_is_asked_to", patience::test),
     ("what_goes_over_the_wire_is_counted", writes_are_counted),
     ("steps_of_a_short_message_on_a_node", steps_on_a_node),
     ("three_ranks_and_four", crowds),
@@ -416,6 +422,8 @@ const BODIES: &[Body] = &[
     ("no more locked memory", memlock::no_more),
     ("few queue pairs", few::random_traffic),
     ("peers in turn", few::peers_in_turn),
+    ("areas", areas::body),
+    ("patience", patience::body),
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),
     ("long messages", bulk::lengths),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -202,6 +203,24 @@ void any_source(fmpl::comm world, int rank, int size) {
     CHECK(it.source == from && from == (rank + size - 1) % size);
 }
 
+void tasks_and_multicasts(fmpl::comm world, int rank, int size) {
+    const std::uint64_t all = (std::uint64_t(1) << size) - 1;
+    const std::array<int, 3> parameters = {7, 8, 9};
+    if (rank == 0) {
+        for (int k = 1; k < size; k++) world.send_any(100 + k, k, 4);
+        CHECK(fmpl_mcast(parameters.data(), sizeof parameters, &all, world.id(), nullptr) == FMPL_SUCCESS);
+    }
+    int multicasts = 0;
+    for (int k = 0; k < (rank == 0 ? 1 : 2); k++) {
+        std::array<int, 3> got = {};
+        const fmpl::arrival_or_mcast it = world.recv_any_or_mcast(got, 4);
+        CHECK(it.source == 0 && it.bytes == (it.is_mcast ? sizeof parameters : sizeof(int)));
+        CHECK(it.is_mcast ? got == parameters : got[0] == 100 + rank);
+        multicasts += it.is_mcast;
+    }
+    CHECK(multicasts == 1);
+}
+
 void reductions(fmpl::comm world, int rank, int size) {
     std::vector<double> x = {1.0 * rank, -2.0 * rank}, y = x;
     world.allreduce(x, fmpl::sum{});
@@ -373,6 +392,7 @@ int main() {
     requests(world, rank, size);
     left_by_an_exception(world, rank, size);
     any_source(world, rank, size);
+    tasks_and_multicasts(world, rank, size);
     reductions(world, rank, size);
     collective(world, rank, size);
     communicators(job, rank, size);

@@ -515,6 +515,23 @@ contains
         call check(all(a == b), 'the same')
       end if
     end do
+    if (rank == 0) then
+      call fmpl_mcast(a, 4 * n, members, FMPL_COMM_WORLD, ticket, ier)
+      call ok(ier, 'mcast beside tasks')
+      do k = 1, nranks - 1
+        call fmpl_send_any(a, 4, k, 2, FMPL_COMM_WORLD, ier)
+        call ok(ier, 'a task')
+      end do
+    end if
+    left = 0
+    do k = 1, min(2, rank + 1)
+      call fmpl_recv_any_or_mcast(b, 4 * n, 2, FMPL_COMM_WORLD, src, length, done, ier)
+      call ok(ier, 'recv_any_or_mcast')
+      call check(src == 0 .and. length == merge(4 * n, 4, done == 1), 'a task or a multicast')
+      left = left + done
+    end do
+    call check(left == 1, 'one multicast')
+    if (rank == 0) call fmpl_mcast_wait(ticket, ier)
     call fmpl_mcast_irecv(b, 4, FMPL_COMM_WORLD, ier)
     call fmpl_mcast_irecv_cancel(FMPL_COMM_WORLD, ier)
     call ok(ier, 'mcast_irecv_cancel')

@@ -26,6 +26,7 @@ mod life;
 mod loans;
 mod order;
 mod posting;
+mod registrations;
 mod sleeping;
 mod spooled;
 mod stage;

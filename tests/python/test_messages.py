@@ -273,6 +273,27 @@ def test_any_source(job):
                 world.isend_any(numbers, 0, 1).wait()
 
 
+@ranks(2, 4)
+def test_a_task_or_a_multicast(job):
+    world = job.world
+    if world.rank == 0:
+        for worker in range(1, world.size):
+            world.send_any(np.array([worker]), worker)
+        world.mcast(np.arange(5000), range(world.size))
+        fails(fmpl.Code.RANK, world.mcast, b"x", [64])
+        fails(fmpl.Code.ARGUMENT, world.mcast, b"x", [])
+    buffer, multicasts = np.zeros(5000, "i8"), 0
+    for _ in range(1 if world.rank == 0 else 2):
+        got, is_multicast = world.recv_any_or_mcast(buffer)
+        assert got.source == 0 and got.index == (-1 if is_multicast else 0)
+        if is_multicast:
+            assert got.len == 5000 and (buffer == np.arange(5000)).all()
+        else:
+            assert got.len == 1 and buffer[0] == world.rank
+        multicasts += is_multicast
+    assert multicasts == 1
+
+
 @ranks(1, 2)
 def test_nobody(job):
     world = job.world

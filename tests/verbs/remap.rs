@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fmpl::fabric::network::Access;
-use fmpl::fabric::network::cache::Cache;
+use fmpl::fabric::network::cache::{Bounds, Cache};
 use fmpl::fabric::network::region::{Arena, Domain};
 use fmpl::fabric::verbs::completion::CompletionQueue;
 use fmpl::fabric::verbs::device::Port;
@@ -14,6 +14,7 @@ use fmpl::fabric::verbs::queue_pair::{Depth, QueuePair, Remote, SharedReceives};
 use super::resources::{one, ports};
 
 const BYTES: usize = 64 << 10;
+const BOUNDS: Bounds = Bounds { ranges: 256, bytes: 1 << 30 };
 
 /// A queue pair connected to itself.
 struct Loop {
@@ -66,7 +67,7 @@ fn what_is_mapped_now_is_what_is_sent() {
     for port in ports().into_iter().take(1) {
         let protection = Protection::new(&port.device).expect("a domain");
         let domain = protection.domain();
-        let cache = Cache::new(&domain, true, Box::new(|| ())).expect("a cache");
+        let cache = Cache::new(&domain, Some(BOUNDS), Box::new(|| ())).expect("a cache");
         let device = Loop::new((&protection, &domain), &port);
         let at = map(std::ptr::null_mut(), 0);
         let rounds = if std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1") { 10_000 } else { 1000u32 };
@@ -97,9 +98,9 @@ fn what_is_mapped_now_is_what_is_sent() {
                 assert_eq!(device.send(at, region.lkey()), (byte ^ 0x80, byte ^ 0x80), "round {round}, again");
             }
         }
-        let counts = cache.counts();
+        let (_, counts) = cache.counts();
         println!("keeps registrations: {}; {counts:?}", cache.keeps());
-        assert!(!cache.keeps() || counts.hits >= rounds as u64 && counts.forgotten + 1 >= rounds as u64, "{counts:?}");
+        assert!(!cache.keeps() || counts.found >= rounds as u64 && counts.forgotten + 1 >= rounds as u64, "{counts:?}");
         cache.stop();
         // SAFETY: the test's own range.
         unsafe { libc::munmap(at.cast(), BYTES) };
@@ -112,7 +113,7 @@ fn holes_in_files_are_met_too() {
     for port in ports().into_iter().take(1) {
         let protection = Protection::new(&port.device).expect("a domain");
         let domain = protection.domain();
-        let cache = Cache::new(&domain, true, Box::new(|| ())).expect("a cache");
+        let cache = Cache::new(&domain, Some(BOUNDS), Box::new(|| ())).expect("a cache");
         let device = Loop::new((&protection, &domain), &port);
         // SAFETY: a new descriptor and a new mapping, both this test's; both live until the end of the process.
         let (fd, at) = unsafe {

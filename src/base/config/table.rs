@@ -119,7 +119,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "FMPL_EAGER",
         default: "tuning table",
         values: "bytes, with k, M or G",
-        meaning: "up to this size a message is sent without waiting for its receive",
+        meaning: "up to this size a message is sent without waiting for its receive; 0: in standard mode every message waits",
         set: |c, v| bytes(v).map(|n| c.eager_bytes = Some(n)),
     },
     Setting {
@@ -454,6 +454,21 @@ pub static SETTINGS: &[Setting] = &[
         values: "on | off",
         meaning: "user memory stays registered from one message to the next, until it is unmapped",
         set: |c, v| on_off(v).map(|b| c.verbs_cache = b),
+    },
+    Setting {
+        name: "FMPL_REGISTRATIONS",
+        default: "65536",
+        values: "1 to 1048576",
+        meaning: "registrations of user memory that the ranks of a node keep together, each an equal share",
+        set: |c, v| v.parse().ok().filter(|n| (1..=1 << 20).contains(n)).map(|n| c.registrations = n),
+    },
+    Setting {
+        name: "FMPL_REGISTERED_MEMORY",
+        default: "half of the machine's memory",
+        values: "bytes, with k, M or G",
+        meaning: "user memory that the ranks of a node keep registered together, each an equal share; never more than half of what \
+                  the process may lock",
+        set: |c, v| bytes(v).map(|n| c.registered_memory = Some(n as u64)),
     },
     Setting {
         name: "FMPL_VERBS_POLL",

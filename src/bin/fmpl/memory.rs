@@ -115,6 +115,10 @@ fn rank() -> fmpl::Result<()> {
             ("contexts (peers that may write into memory of this rank)", Counter::RdmaContexts),
             ("contexts put away for others", Counter::RdmaPutAway),
             ("peers forgotten", Counter::RdmaForgotten),
+            ("registrations of the program's memory that are kept", Counter::Registrations),
+            ("bytes of these, which are the program's", Counter::RegisteredBytes),
+            ("times that a message found its memory registered", Counter::RegistrationsFound),
+            ("registrations made since none was found", Counter::RegistrationsMade),
         ];
         for (name, which) in counts {
             println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals};
 use super::bounce::BOUNCE_BYTES;
-use super::cache::Cache;
+use super::cache::{Bounds, Cache};
 use super::device::{Device, DeviceError};
 use super::hello::{Card, Kind};
 use super::link::Link;
@@ -71,8 +71,8 @@ pub struct Hooks {
 
 /// How a process takes part.
 pub struct Terms {
-    /// User memory stays registered from one message to the next.
-    pub keep: bool,
+    /// User memory stays registered from one message to the next, so much of it; `None`: none does.
+    pub keep: Option<Bounds>,
     /// See [`Fabric::strict`].
     pub strict: bool,
     /// Connections and contexts of all processes of a node.
@@ -270,6 +270,7 @@ impl Fabric {
             ("between nodes: links with peers", (self.links().len() * size_of::<Link>()) as u64),
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
+            ("between nodes: table of kept registrations", self.shared.cache.memory() as u64),
             ("between nodes: datagrams", self.shared.device.bytes() as u64),
         ]
     }

@@ -9,18 +9,19 @@ use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::system::limit;
+use crate::fabric::areas;
 
 /// Where memory is registered: pairs and regions of one domain may be used together.
 pub struct Domain {
     registrar: Arc<dyn Registrar>,
     /// How the device changes words.
     atomics: Atomics,
-    /// Ends registrations that are kept for their next use only; did it?
+    /// Ends some registrations that are kept for their next use only; did it?
     relief: OnceLock<Relief>,
 }
 
 /// See [`Domain::set_relief`].
-pub type Relief = Box<dyn Fn() -> bool + Send + Sync>;
+pub type Relief = Box<dyn Fn(usize) -> bool + Send + Sync>;
 
 impl Domain {
     /// A new domain, of a device that changes words like this.
@@ -28,7 +29,8 @@ impl Domain {
         Arc::new(Domain { registrar, atomics, relief: OnceLock::new() })
     }
 
-    /// Says what gives registered memory up, where some more can be spared, when a registration fails. It is called by whoever registers.
+    /// Says what gives some registered memory up, so many bytes if there are, when a registration fails; did it? It is called by whoever
+    /// registers, again and again until that succeeds or nothing can be spared any more.
     pub fn set_relief(&self, relief: Relief) {
         let _ = self.relief.set(relief);
     }
@@ -42,10 +44,10 @@ impl Domain {
     pub unsafe fn register(self: &Arc<Domain>, at: *mut u8, len: usize, access: Access) -> Result<Region> {
         // SAFETY: as the caller promises.
         let register = || unsafe { self.registrar.clone().register(at, len, access) };
-        let registered = match register() {
-            Err(why) if is_limit(&why) && self.relief.get().is_some_and(|relief| relief()) => register(),
-            other => other,
-        };
+        let mut registered = register();
+        while registered.as_ref().is_err_and(is_limit) && self.relief.get().is_some_and(|relief| relief(len)) {
+            registered = register();
+        }
         let registration = registered.map_err(|why| cannot_register(len, &self.registrar.name(), &why))?;
         let keys = [registration.lkey(), registration.rkey()];
         Ok(Region { _registration: registration, _domain: self.clone(), addr: at as u64, len, keys })
@@ -133,6 +135,8 @@ pub struct Arena {
 struct Pages {
     at: *mut u8,
     len: usize,
+    /// They lie in an area of the program's.
+    lent: bool,
 }
 
 // SAFETY: plain memory; who uses it orders its accesses.
@@ -142,12 +146,21 @@ unsafe impl Sync for Pages {}
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        if self.lent {
+            return areas::give_back(self.at, self.len);
+        }
         // SAFETY: mapped in `new` with this length.
         unsafe { libc::munmap(self.at.cast(), self.len) };
     }
 }
 
 impl Pages {
+    /// The same in an area of the program's, where one has room.
+    fn lent(len: usize) -> Option<Pages> {
+        let len = len.next_multiple_of(crate::fabric::shm::region::page_size());
+        areas::piece(len).map(|at| Pages { at, len, lent: true }.kept_from_children())
+    }
+
     /// `len` bytes, rounded up to pages, all zero.
     fn new(len: usize) -> Result<Pages> {
         let len = len.next_multiple_of(crate::fabric::shm::region::page_size());
@@ -165,10 +178,14 @@ impl Pages {
         if at == libc::MAP_FAILED {
             return Err(Error::system(format!("{len} bytes to be registered (mmap)")));
         }
-        // A child of fork must not share these pages: a write by the parent would move them away from under the device.
+        Ok(Pages { at: at.cast(), len, lent: false }.kept_from_children())
+    }
+
+    /// A child of fork must not share these pages: a write by the parent would move them away from under the device.
+    fn kept_from_children(self) -> Pages {
         // SAFETY: a mapping of ours.
-        unsafe { libc::madvise(at, len, libc::MADV_DONTFORK) };
-        Ok(Pages { at: at.cast(), len })
+        unsafe { libc::madvise(self.at.cast(), self.len, libc::MADV_DONTFORK) };
+        self
     }
 }
 
@@ -222,7 +239,8 @@ pub struct Ground {
 impl Ground {
     /// `len` bytes, rounded up to pages; not registered.
     pub fn new(len: usize) -> Result<Ground> {
-        Ok(Ground { region: Mutex::default(), memory: Pages::new(len)?, there: AtomicUsize::new(0) })
+        let memory = Pages::lent(len).map_or_else(|| Pages::new(len), Ok)?;
+        Ok(Ground { region: Mutex::default(), memory, there: AtomicUsize::new(0) })
     }
     /// Its first byte.
     pub fn as_ptr(&self) -> *mut u8 {

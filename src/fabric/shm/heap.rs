@@ -269,13 +269,8 @@ impl Machine {
     fn get() -> &'static Machine {
         static MACHINE: OnceLock<Machine> = OnceLock::new();
         MACHINE.get_or_init(|| {
-            // SAFETY: all-zero is a valid sysinfo, and the call fills it in.
-            let info = unsafe {
-                let mut info: libc::sysinfo = std::mem::zeroed();
-                libc::sysinfo(&mut info);
-                info
-            };
-            let memory = (info.totalram + info.totalswap).saturating_mul(u64::from(info.mem_unit));
+            let [memory, swap] = crate::base::system::memory_bytes();
+            let memory = memory.saturating_add(swap);
             let strict = std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|s| s.trim() == "2");
             Machine { memory: if memory == 0 { u64::MAX } else { memory }, strict }
         })

@@ -126,6 +126,14 @@ impl Shown {
         Mapping::of(self.fd.as_fd(), offset, len).map_err(|e| map_error(e, self.rank, offset, len))
     }
 
+    /// Maps a piece in the place of what is there; did it?
+    ///
+    /// # Safety
+    /// Whole pages from `at` on, which are the caller's to be replaced.
+    pub(in crate::fabric) unsafe fn lay(&self, offset: u64, len: usize, at: usize) -> bool {
+        Mapping::at(self.fd.as_fd(), offset, len, Some(at)).map(std::mem::forget).is_ok()
+    }
+
     /// The same for the heap, apart from others' heaps where the caches look them up.
     pub fn map_apart(&self, offset: u64, len: usize) -> Result<Mapping> {
         Mapping::apart(self.fd.as_fd(), offset, len, self.rank).map_err(|e| map_error(e, self.rank, offset, len))

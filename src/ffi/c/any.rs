@@ -7,7 +7,7 @@ use core::ptr;
 
 use super::{bitmap, bytes, fmpl_comm};
 use crate::ffi::outcome::{fail, hand_out, hand_to, number, wrong};
-use crate::p2p::any_source::{self, multicast};
+use crate::p2p::any_source::{self, Came, multicast};
 
 // # Messages of any source
 
@@ -383,6 +383,46 @@ pub unsafe extern "C" fn fmpl_mcast_recv(
     let arrived = unsafe { multicast::mcast_recv(comm, bytes(buf, capacity)) };
     // SAFETY: as described.
     unsafe { hand_out_arrived(arrived, -1, master, size) }
+}
+
+/// Receives the next message on index `mai`, whoever sends it, or the next multicast of which this rank is a member, whichever
+/// comes first: for a worker that gets tasks of its own, and is a member of groups that it does not know beforehand. Where both are there each
+/// has its turn.
+///
+/// * buf: where it goes; may be NULL when `size` is 0.
+/// * size: bytes of room.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * src: set to the rank that has sent it, of a multicast its master; may be NULL.
+/// * received: set to the message's length in bytes, which is more than `size` when it was truncated; may be NULL.
+/// * is_mcast: set to 1 for a multicast, to 0 for a message; may be NULL.
+///
+/// Returns: as `fmpl_recv_any_from` and as `fmpl_mcast_recv`; a death is told once for both.
+///
+/// Source: dynamic multicast, section 4.5.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any_or_mcast(
+    buf: *mut c_void,
+    size: usize,
+    mai: c_int,
+    comm: fmpl_comm,
+    src: *mut c_int,
+    received: *mut usize,
+    is_mcast: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
+    let came = unsafe { any_source::recv_any_or_mcast(comm, bytes(buf, size), mai) };
+    let (multicast, arrived) = match came {
+        Ok(Came::Message(arrived)) => (false, Ok(arrived)),
+        Ok(Came::Multicast(arrived)) => (true, Ok(arrived)),
+        Err(error) => (false, Err(error)),
+    };
+    if arrived.is_ok() && !is_mcast.is_null() {
+        // SAFETY: not null, so the caller's int.
+        unsafe { *is_mcast = c_int::from(multicast) };
+    }
+    // SAFETY: as described.
+    unsafe { hand_out_arrived(arrived, if multicast { -1 } else { mai }, src, received) }
 }
 
 /// Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until

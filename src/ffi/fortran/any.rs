@@ -35,6 +35,8 @@ entries! {
         = { c::fmpl_mcast(buf, size, members, comm, ticket.cast()) };
     fmpl_mcast_recv_, fmpl_mcast_recv8_(buf: Buffer, capacity: Size, comm: In, size: Length, master: Out)
         = fmpl_mcast_recv;
+    fmpl_recv_any_or_mcast_, fmpl_recv_any_or_mcast8_(buf: Buffer, size: Size, mai: In, comm: In, src: Out, received: Length, is_mcast: Out)
+        = fmpl_recv_any_or_mcast;
     fmpl_mcast_irecv_, fmpl_mcast_irecv8_(buf: Buffer, capacity: Size, comm: In) = fmpl_mcast_irecv;
     fmpl_mcast_irecv_wait_, fmpl_mcast_irecv_wait8_(comm: In, size: Length, master: Out) = fmpl_mcast_irecv_wait;
     fmpl_mcast_irecv_test_, fmpl_mcast_irecv_test8_(comm: In, done: Out, size: Length, master: Out)

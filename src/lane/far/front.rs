@@ -17,9 +17,9 @@ use static_assertions::const_assert;
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
 use crate::base::lock::Mutex;
 use crate::base::rules::{Rule, holds};
+use crate::fabric::network::cache::Kept;
 use crate::fabric::network::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
 use crate::fabric::network::link::Window;
-use crate::fabric::network::region::Region;
 use crate::lane::map::{ANNOUNCED_QUEUE, SLOTS, Side};
 use crate::lane::record::{Land, PostingKind};
 
@@ -114,9 +114,9 @@ pub struct FarSlot {
     /// As sender: the sum of the posting that was taken over last.
     pub(super) posting_seen: AtomicU64,
     /// As sender: the ticket after which the device has read the memory of the request, and that memory's registration.
-    pub read: Mutex<Option<(u64, Arc<Region>)>>,
+    pub read: Mutex<Option<(u64, Kept)>>,
     /// As receiver: the registration of the posted buffer.
-    pub buffer: Mutex<Option<Arc<Region>>>,
+    pub buffer: Mutex<Option<Kept>>,
     /// As receiver: the chain.
     pub chain: Mutex<FarChain>,
 }

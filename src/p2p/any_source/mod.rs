@@ -60,6 +60,7 @@ use crate::p2p::group::Group;
 use crate::wait::Board;
 
 pub use loans::{irecv_loan_any, irecv_loan_any_test, irecv_loan_any_wait, recv_loan_any, send_loan_any};
+pub use receive::task::{Came, recv_any_or_mcast};
 pub use receive::{Arrived, Incoming, probe_any, recv_any, recv_any_limit};
 pub use request::{
     irecv_any, irecv_any_cancel, irecv_any_test, irecv_any_wait, isend_any, isend_any_test, isend_any_wait,

@@ -36,6 +36,7 @@ use record::{ACKED, ENTERED, Record, Shared, Told};
 #[cfg(loom)]
 pub use record::MulticastBlock;
 
+pub(super) use member::{News, follow_news, incoming, take_news};
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
 use super::check_buffer;

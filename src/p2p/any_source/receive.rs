@@ -2,6 +2,7 @@
 
 mod deaths;
 mod either;
+pub(super) mod task;
 mod waiting;
 
 use std::cell::Cell;
@@ -75,6 +76,8 @@ pub struct Incoming {
     sides: Option<Sides>,
     /// Where the message of a request goes that is not completed.
     pub(super) pending: Cell<Option<Run>>,
+    /// 1: a receive of this or a multicast looks for the multicast first.
+    news_first: AtomicU32,
     /// Dead ranks that a receive here has told of.
     told: Mutex<BTreeSet<u32>>,
     /// The loan that was taken last, or one that a message is being received into. For the thread that has the ring claimed.
@@ -134,6 +137,7 @@ impl Incoming {
             domain,
             sides: (spans || !shares.is_empty()).then(|| Sides::new(shares, spans)),
             pending: Cell::new(None),
+            news_first: AtomicU32::new(0),
             told: Mutex::default(),
             lent: Cell::new(None),
             told_late: Mutex::default(),
@@ -351,7 +355,7 @@ impl Incoming {
     /// Waits until a message is taken.
     pub(super) fn until<R>(&self, ep: &'static Endpoint, take: impl Fn() -> Result<Option<R>>) -> Result<R> {
         self.run_dry(true);
-        let scene = Waiting { ep, inc: self, found: Cell::new(None), next_ns: Cell::new(0), looks: Cell::new(0) };
+        let scene = Waiting::new(ep, self);
         let mut waiter = Waiter::new();
         if self.domain.group.size() == 1 && !self.is_ready(ep) && ep.single_threaded() {
             return Err(self.nobody(ep));

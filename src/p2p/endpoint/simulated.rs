@@ -41,7 +41,7 @@ impl Endpoint {
         RANKS.with(|r| r.borrow_mut().insert(rank, ep));
         let config = &ep.config;
         let terms = Terms {
-            keep: false,
+            keep: None,
             strict: config.verbs_strict,
             places: [config.queue_pairs, config.contexts],
             patience: Duration::from_secs_f64(config.attach_s),

@@ -1,12 +1,10 @@
 //! Bytes that devices move between a layout of this process and the peer's memory: out of registered memory, or through a bounce buffer.
 
-use std::sync::Arc;
-
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Form, Layout, Run};
 use crate::fabric::network::bounce::BOUNCE_BYTES;
+use crate::fabric::network::cache::Kept;
 use crate::fabric::network::link::{Last, Link, PIECES};
-use crate::fabric::network::region::Region;
 use crate::fabric::network::{Piece, Place};
 use crate::lane::far::Far;
 use crate::p2p::endpoint::endpoint;
@@ -20,7 +18,7 @@ const SPREAD_MOST: usize = 4;
 type Broken = Error;
 
 /// Registers memory for the length of a transfer, or finds it registered. `None`: it cannot be, and bounce buffers serve.
-pub(in crate::p2p) fn registered(far: &Far, run: Run, writable: bool) -> Option<Arc<Region>> {
+pub(in crate::p2p) fn registered(far: &Far, run: Run, writable: bool) -> Option<Kept> {
     let (at, len) = (run.ptr(), run.len());
     let block = || endpoint().ok()?.heap.block_of(at, len);
     // SAFETY: the memory of a message stays until that is over; the heap tells the cache before it gives pages away.
@@ -95,7 +93,7 @@ pub(in crate::p2p) fn fetch_into(far: &Far, remote: Remote, words: &mut [u64]) -
 pub(super) struct Started<'a> {
     link: &'a Link,
     ticket: u64,
-    region: Option<Arc<Region>>,
+    region: Option<Kept>,
 }
 
 impl Started<'_> {
@@ -109,7 +107,7 @@ impl Started<'_> {
         Ok(())
     }
     /// What is still under way, for somebody else to wait until it is read: its ticket and its memory. `None`: nothing is.
-    pub fn leave(&mut self) -> Option<(u64, Arc<Region>)> {
+    pub fn leave(&mut self) -> Option<(u64, Kept)> {
         if self.link.is_read(self.ticket) {
             self.ticket = 0;
             return None;

@@ -14,7 +14,7 @@
 //! | give up | its time-out is over, and there was none | an error: the spool is full |
 //! | wait | always | nothing |
 
-use super::Sender;
+use super::{Sender, waits};
 use crate::base::error::Result;
 use crate::lane::SendState;
 use crate::p2p::any_index;
@@ -108,7 +108,10 @@ pub(in crate::p2p) struct Patience {
 
 impl Sender {
     fn known(&self, patience: Patience) -> Known {
-        let (posted, short) = (self.posting().is(self.seq), self.is_short());
+        let posted = self.posting().is(self.seq);
+        // What has waited although it fits beside the landing goes there.
+        let waited = posted && self.len <= self.ep.tuning.annex && waits(self.lane, self.slot);
+        let (posted, short) = (posted && !waited, waited || self.is_short());
         let Patience { synchronous, late, at_once, .. } = patience;
         Known {
             posted,

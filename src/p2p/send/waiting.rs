@@ -62,7 +62,8 @@ impl Scene for Waiting {
             return any || is_confirmed(self.ep, self.lane, self.slot, self.seq);
         }
         let posted = self.lane.posting_there(self.slot).seq.load(Ordering::Relaxed) >= self.seq;
-        posted || (any || self.len <= self.ep.tuning.eager) && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
+        let short = || is_short(self.ep, self.lane, self.slot, self.len);
+        posted || (any || short()) && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
     fn naps(&self) -> u32 {
         self.lane.naps()

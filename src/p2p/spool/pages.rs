@@ -1,6 +1,7 @@
 //! The pages of the spool: cut into blocks, or runs of them for one, found and given back.
 
 use super::*;
+use crate::fabric::areas;
 
 impl Spool {
     /// Opens pages until a run of so many is free, as far as the window goes.
@@ -10,6 +11,14 @@ impl Spool {
             return self.free_pages(n, run);
         }
         self.open_to(open + run);
+    }
+
+    /// Pages that were never used lie in this memory of the program's from now on, as many as find room.
+    pub fn lie_in(&self, region: &Region, area: Run) {
+        let from = self.laid.load(Ordering::Relaxed).max(self.untaken.load(Ordering::Relaxed));
+        let laid = areas::lay(region, SPOOL_AT + (from * PAGE) as u64, area, PAGE, (PAGES - from) * PAGE);
+        // Those that are taken next.
+        self.laid.store(from + laid / PAGE, Ordering::Relaxed);
     }
 
     pub(super) fn open_to(&self, want: usize) {

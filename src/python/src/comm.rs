@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use fmpl::base::run::Run;
 use fmpl::comm::claim::{Claims, Direction};
 use fmpl::comm::requests::What;
-use fmpl::p2p::{self, PROC_NULL, TAG_ANY, any_source};
-use fmpl::{Code, comm};
+use fmpl::p2p::any_source::{self, Came, multicast};
+use fmpl::p2p::{self, PROC_NULL, TAG_ANY};
+use fmpl::{Code, Error, comm};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
@@ -229,6 +230,47 @@ impl Comm {
             arrived.whole(index).map(|()| arrived)
         })?;
         Ok(Received::new((got.source, index, got.len), memory.item))
+    }
+
+    /// Sends to the ranks named, a group chosen for this call: nobody else takes part. The message is copied; each of them receives it with
+    /// `recv_any_or_mcast`.
+    fn mcast(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, members: Vec<u32>) -> PyResult<()> {
+        let group = &*self.0;
+        let _in = group.enter(py)?;
+        ORPHANS.look();
+        let mut export = Export::new();
+        let memory = export.read(buf)?;
+        let (data, comm) = (run(py, memory)?, group.id);
+        let mut bits = vec![0u64; group.size.div_ceil(64)];
+        wait(py, group.about(None, None), || {
+            for rank in &members {
+                let Some(word) = bits.get_mut(*rank as usize / 64) else {
+                    return Err(Error::new(Code::Rank, format!("mcast to rank {rank}, which there is not")));
+                };
+                *word |= 1 << (rank % 64);
+            }
+            multicast::mcast(comm, data, &bits, false).map(drop)
+        })
+    }
+
+    /// Receives the next message of any source on `index`, or the next multicast of which this rank is a member, whichever comes first; and
+    /// whether it is a multicast, whose `Received.source` is its master and whose `Received.index` is -1.
+    #[pyo3(signature = (buf, index=0))]
+    fn recv_any_or_mcast(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, index: i32) -> PyResult<(Received, bool)> {
+        let group = &*self.0;
+        let _in = group.enter(py)?;
+        ORPHANS.look();
+        let mut export = Export::new();
+        let memory = export.write(buf)?;
+        let (data, comm) = (run(py, memory)?, group.id);
+        let (got, index) = wait(py, group.about(None, Some(index)), || {
+            let (arrived, index) = match any_source::recv_any_or_mcast(comm, data, index)? {
+                Came::Message(arrived) => (arrived, index),
+                Came::Multicast(arrived) => (arrived, -1),
+            };
+            arrived.whole(index).map(|()| (arrived, index))
+        })?;
+        Ok((Received::new((got.source, index, got.len), memory.item), index < 0))
     }
 
     /// Who has sent the message that `recv_any` would find now, and its bytes, or None. Takes nothing.

@@ -216,7 +216,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok()),
             };
             let how = Terms {
-                keep: false,
+                keep: None,
                 strict: false,
                 places: terms.places,
                 patience: Duration::from_secs(10),

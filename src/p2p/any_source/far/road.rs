@@ -1,7 +1,7 @@
 //! The sender's part of far rings, and what is kept of long messages until their receivers have them.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_many};
 use crate::base::clock::now_ns;
@@ -12,7 +12,7 @@ use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
 use crate::fabric::network::Place;
 use crate::fabric::network::bounce::Bounce;
-use crate::fabric::network::region::Region;
+use crate::fabric::network::cache::Kept;
 use crate::lane::far::{Ask, Asked, Call, Far, sum};
 use crate::lane::record::BLOCK_HEADER;
 use crate::lane::{BlockRef, Lane};
@@ -374,7 +374,7 @@ impl FarRoad {
         self.payload(ep, block, Some(region), message).map(Some)
     }
 
-    fn payload(&self, ep: &Endpoint, block: BlockRef, region: Option<Arc<Region>>, message: Run) -> Result<Payload> {
+    fn payload(&self, ep: &Endpoint, block: BlockRef, region: Option<Kept>, message: Run) -> Result<Payload> {
         let keys = keys_of(ep, self.far(), block).inspect_err(|_| _ = ep.spool.give_back(block))?;
         let rkey = keys as u32;
         let start = ep.spool.bytes(block.at) as u64;
@@ -428,7 +428,7 @@ pub struct Payload {
     block: BlockRef,
     away: Away,
     /// The program's memory, registered: the message is offered.
-    region: Option<Arc<Region>>,
+    region: Option<Kept>,
 }
 
 impl Payload {

@@ -45,20 +45,38 @@ fn told(ep: &'static Endpoint, context: &Context, arrived: Arrived, news: [u64; 
     }
 }
 
-/// Takes the next message by which a member is told, if it is there.
-fn take_news(ep: &'static Endpoint, inc: &Incoming) -> Result<Option<(Arrived, [u64; NOTE_WORDS])>> {
+/// A message by which a member is told.
+pub(in crate::p2p::any_source) type News = (Arrived, [u64; NOTE_WORDS]);
+
+/// Takes the next one if it is there.
+pub(in crate::p2p::any_source) fn take_news(ep: &'static Endpoint, inc: &Incoming) -> Result<Option<News>> {
     let mut news = [0; NOTE_WORDS];
     let taken = Run::with_room(&mut news, |to| inc.take(ep, to))?;
     Ok(taken.map(|arrived| (arrived, news)))
 }
 
-fn incoming(ep: &'static Endpoint, comm: i32) -> Result<(&'static Context, &'static Incoming)> {
+/// The ring by which this rank is told of multicasts.
+pub(in crate::p2p::any_source) fn incoming(
+    ep: &'static Endpoint,
+    comm: i32,
+) -> Result<(&'static Context, &'static Incoming)> {
     let context = ep.context(comm)?;
     let index = index_of(context);
     match ep.any_source.incoming.find(key_of(comm, -1, index)) {
         Some(inc) => Ok((context, inc)),
         None => Ok((context, ep.incoming_at(context, index)?)),
     }
+}
+
+/// Does what a member does that is told.
+pub(in crate::p2p::any_source) fn follow_news(
+    ep: &'static Endpoint,
+    context: &Context,
+    (arrived, news): News,
+    to: Run,
+) -> Result<Arrived> {
+    let told = told(ep, context, arrived, news)?;
+    NoWayOut::during("a receive of a multicast", || follow(ep, context, told, to))
 }
 
 fn next(ep: &'static Endpoint, context: &Context, inc: &Incoming) -> Result<Told> {

@@ -182,21 +182,27 @@ impl Incoming {
 
     /// The same of a death that was found.
     pub(super) fn tell(&self, ep: &Endpoint, death: Death) -> Error {
+        self.was_told(&death);
         match death {
-            Death::Hole(share, rank) => {
-                self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
+            Death::Hole(share, _) => {
                 self.shares().nth(share).into_iter().for_each(|share| share.advance(share.next()));
             }
-            Death::FarHole(share, rank) => {
+            Death::FarHole(share, _) => self.pass_over_far(share),
+            Death::News(_) | Death::Late(..) | Death::Alone | Death::Damaged(_) => {}
+        }
+        self.death_error(ep, &death)
+    }
+
+    /// A death is no news here any more.
+    pub(super) fn was_told(&self, death: &Death) {
+        match *death {
+            Death::Hole(_, rank) | Death::FarHole(_, rank) | Death::News(rank) => {
                 self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
-                self.pass_over_far(share);
             }
-            Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
             Death::Late(rank, until) => {
                 self.told_late.lock().unwrap_or_else(|e| e.into_inner()).insert(rank, until);
             }
             Death::Alone | Death::Damaged(_) => {}
         }
-        self.death_error(ep, &death)
     }
 }

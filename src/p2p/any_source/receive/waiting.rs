@@ -23,7 +23,11 @@ pub(super) const MEETING_NS: u64 = 10_000_000;
 /// another node, as long as none is known to live.
 pub(super) const ACQUAINTANCE_NS: u64 = 200_000_000;
 
-impl Waiting<'_> {
+impl<'a> Waiting<'a> {
+    pub fn new(ep: &'static Endpoint, inc: &'a Incoming) -> Waiting<'a> {
+        Waiting { ep, inc, found: Cell::new(None), next_ns: Cell::new(0), looks: Cell::new(0) }
+    }
+
     fn acquaint(&self) {
         let now = now_ns();
         let next = self.next_ns.get();
