@@ -163,6 +163,8 @@ pub struct Config {
     pub coll_between: BetweenWay,
     /// `FMPL_COLL_FAR_BCAST`
     pub far_bcast: FarBcastWay,
+    /// `FMPL_MCAST_FAR`
+    pub far_mcast: FarMcastWay,
     /// `FMPL_COLL_FAR_BCAST_LONG`, bytes
     pub far_bcast_long: Option<usize>,
     /// `FMPL_COLL_FAR_BCAST_MULTICAST`, bytes
@@ -270,6 +272,7 @@ impl Default for Config {
             coll_nodes: PretendedNodes::Off,
             coll_between: BetweenWay::Auto,
             far_bcast: FarBcastWay::Auto,
+            far_mcast: FarMcastWay::Auto,
             far_bcast_long: None,
             far_bcast_multicast: None,
             far_allreduce: FarAllreduceWay::Auto,

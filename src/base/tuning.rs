@@ -217,6 +217,12 @@ crossovers! {
     coll_far_piece: Team, Kind::Within(4096, 1 << 40);
     /// From this many bytes on an allreduce between nodes halves its vectors.
     coll_far_allreduce_halving: Team, Kind::Bytes;
+    /// From this many bytes on a multicast to so many nodes is scattered, and gathered by doubling.
+    mcast_doubling: Team, Kind::Bytes;
+    /// From this many bytes on it is gathered round a ring.
+    mcast_ring: Team, Kind::Bytes;
+    /// From this many bytes on it goes along a chain.
+    mcast_chain: Team, Kind::Bytes;
 }
 
 /// A condition of a section.

@@ -5,6 +5,7 @@ use crate::ranks::Job;
 use crate::ranks::bytes::{Draw, check, message};
 use crate::ranks::calls::*;
 use fmpl::ffi::c::*;
+use fmpl::launch::embedded::Nodes;
 
 fn try_mcast(buf: &[u8], members: &[u64], ticket: Option<&mut u64>) -> i32 {
     let ticket = ticket.map_or(std::ptr::null_mut(), std::ptr::from_mut);
@@ -152,6 +153,12 @@ pub fn groups() {
         for ranks in [2, 5] {
             Job::new(ranks, "groups").settings(settings).run();
         }
+    }
+    // In each form between nodes.
+    for form in ["tree", "chain", "ring", "doubling"] {
+        let job = |ranks| Job::new(ranks, "groups").settings("FMPL_NETWORK=tcp ROUNDS=80").env("FMPL_MCAST_FAR", form);
+        job(7).nodes(Nodes::Cyclic(7)).run();
+        job(7).nodes(Nodes::Blocks(3)).run();
     }
 }
 

@@ -319,6 +319,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| bytes(v).map(|n| c.far_bcast_multicast = Some(n)),
     },
     Setting {
+        name: "FMPL_MCAST_FAR",
+        default: "auto",
+        values: FarMcastWay::VALUES,
+        meaning: "how a multicast travels between nodes, where this rank is its master",
+        set: |c, v| choose(&mut c.far_mcast, v),
+    },
+    Setting {
         name: "FMPL_COLL_FAR_ALLREDUCE",
         default: "auto",
         values: FarAllreduceWay::VALUES,

@@ -132,6 +132,12 @@ impl Incoming {
 
     // ---- the far ring
 
+    /// Are half of the slots taken that the far ring has?
+    pub(super) fn is_crowded_far(&self) -> bool {
+        let made = self.far_side().and_then(|far| far.made.get());
+        made.is_some_and(|made| (0..made.next.len()).any(|n| made.ring.share(n).is_half_full()))
+    }
+
     /// How many shares the far ring has: none, before a sender of another node has asked for it.
     fn far_shares(&self, ep: &Endpoint, far: &FarSide) -> usize {
         if let Some(made) = far.made.get() {
