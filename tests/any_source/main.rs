@@ -5,6 +5,7 @@
 //! | `traffic` | order, sizes, modes, requests, threads, by every way that long messages take |
 //! | `full` | a full ring: how many sends complete, who is woken, what memory it takes; a ring in shares |
 //! | `multicast` | groups of all kinds, many at once; non-members and the master stopped; a member that dies |
+//! | `overlap` | groups that overlap, all under way at once, between nodes; a death in the middle of it |
 //! | `rdma` | the same between nodes |
 //! | `faults` | senders that die, with and without a slot of their own; stopped ones; wrong arguments |
 
@@ -14,12 +15,13 @@ mod ranks;
 mod faults;
 mod full;
 mod multicast;
+mod overlap;
 mod rdma;
 mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 15] = [
+const TESTS: [Test; 17] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
@@ -33,11 +35,13 @@ const TESTS: [Test; 15] = [
     ("multicast_needs_nobody_else", multicast::stopped),
     ("who_gave_contact_up_receives_all_the_same", multicast::strangers),
     ("a_dead_member_is_told_to_the_master", multicast::dead),
+    ("overlapping_multicasts_end", overlap::overlapping),
+    ("and_when_a_rank_dies", overlap::deaths),
     ("everything_between_nodes_over_rdma", rdma::over_rdma),
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 16] = [
+const BODIES: [Body; 18] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),
@@ -53,6 +57,8 @@ const BODIES: [Body; 16] = [
     ("mcast stopped", multicast::is_stopped),
     ("mcast of a stranger", multicast::gives_contact_up),
     ("mcast member dies", multicast::member_dies),
+    ("storms", overlap::storms),
+    ("dies in a storm", overlap::dies_in_a_storm),
     ("wrong", faults::gives_wrong_arguments),
 ];
 

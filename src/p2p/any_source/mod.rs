@@ -108,6 +108,8 @@ pub struct AnySource {
     moved: Mutex<Vec<Moved>>,
     /// Blocks of multicasts to several nodes, as master or leader, that are not complete.
     wides: Mutex<Vec<multicast::Held>>,
+    /// Parts of multicasts that this process, as a leader, has read from other leaders, and from who told it since those were late.
+    gathered: [AtomicU64; 2],
     /// See [`AnySource::told_at`].
     told_at: Mutex<Vec<&'static Incoming>>,
     /// The next multicast's number, of those to several nodes of which this process is the master.
@@ -192,6 +194,7 @@ impl AnySource {
             far_made: AtomicU32::new(0),
             moved: Mutex::default(),
             wides: Mutex::default(),
+            gathered: Default::default(),
             told_at: Mutex::default(),
             named: AtomicU64::new(0),
             lent: Mutex::default(),

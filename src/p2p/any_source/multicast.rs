@@ -333,11 +333,16 @@ pub(super) fn push_wide(ep: &Endpoint) {
 pub(super) fn put_aside(ep: &'static Endpoint) {
     // Not while somebody waits for a lock that is held for long.
     let rings = ep.any_source.told_at();
-    for inc in rings.iter().filter(|inc| inc.is_crowded()) {
+    for inc in rings.iter().filter(|inc| inc.is_crowded(ep)) {
         if let Some(_claim) = inc.claim_for_a_moment() {
             inc.put_aside(ep);
         }
     }
+}
+
+/// Parts of multicasts between nodes that this process, as a leader, has read from other leaders, and from who told it, since those were late.
+pub fn parts_gathered() -> Result<[u64; 2]> {
+    Ok(endpoint()?.any_source.gathered.each_ref().map(|n| n.load(Ordering::Relaxed)))
 }
 
 /// Messages that told this process of multicasts before it came to receive them, and were put aside.

@@ -294,8 +294,8 @@ impl Incoming {
     }
 
     /// Has so much come that who sends next may soon wait for room?
-    pub(super) fn is_crowded(&self) -> bool {
-        self.shares().any(|share| !share.ring.has_much_room()) || self.is_crowded_far()
+    pub(super) fn is_crowded(&self, ep: &Endpoint) -> bool {
+        self.shares().any(|share| !share.ring.has_much_room()) || self.is_crowded_far(ep)
     }
 
     /// Nothing is there: senders that sleep are needed.

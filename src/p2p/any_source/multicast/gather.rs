@@ -23,6 +23,10 @@ use std::time::Duration;
 /// So long a leader has hopes of others than who told it. Theirs are gone after that: see [`STAYS_NS`].
 const LATE_NS: u64 = STAYS_NS / 2;
 
+/// What is counted: parts of other leaders, and of who told this one.
+const HOPED: usize = 0;
+const ABOVE: usize = 1;
+
 /// A leader's gathering.
 pub(super) struct Gathering<'a> {
     leader: &'a Leader<'a>,
@@ -104,7 +108,7 @@ impl<'a> Gathering<'a> {
             if late {
                 // It stays late until one of the others has something new.
                 let there = self.above()?;
-                came = self.take(self.leader.from, &there, 0..self.parts.count)?;
+                came = self.take(self.leader.from, &there, 0..self.parts.count, ABOVE)?;
             }
             check_parent(self.leader.ep, self.leader.note.holder)?;
             if !came {
@@ -129,11 +133,11 @@ impl<'a> Gathering<'a> {
         }
         if let Found::Above = self.sources[n].found {
             let there = self.above()?;
-            return self.take(self.leader.from, &there, wants);
+            return self.take(self.leader.from, &there, wants, HOPED);
         }
         let Some(holder) = self.find(n) else { return Ok(false) };
         let taken = match holder.parts(self.have.len()) {
-            Ok(Some(there)) => self.take(holder, &there, wants),
+            Ok(Some(there)) => self.take(holder, &there, wants, HOPED),
             Ok(None) => Ok(false),
             Err(e) => Err(e),
         };
@@ -168,30 +172,27 @@ impl<'a> Gathering<'a> {
     }
 
     /// Takes what is `there` and wanted: a run of parts at a time; round a ring a part, so that the next leader need not wait for all.
-    fn take(&mut self, holder: Holder, there: &[u64], wants: Range<u32>) -> Result<bool> {
+    fn take(&mut self, holder: Holder, there: &[u64], wants: Range<u32>, count_as: usize) -> Result<bool> {
         let one_by_one = self.leader.note.form == Form::Ring;
         let (count, number) = (self.parts.count, self.leader.number);
-        let mut came = false;
+        let mut came = 0;
         // Those that the leader before had first come first.
         let order = (0..count).map(|k| if one_by_one { (number + count - 1 - k) % count } else { k });
         let mut run = 0..0;
-        for part in order {
+        for part in order.chain([count]) {
             let wanted = wants.contains(&part) && has(there, part) && !has(&self.have, part);
             if wanted && run.end == part && !one_by_one {
                 run.end += 1;
                 continue;
             }
-            if !run.is_empty() {
-                self.fetch(holder, run)?;
-                came = true;
+            let whole = std::mem::replace(&mut run, if wanted { part..part + 1 } else { 0..0 });
+            if !whole.is_empty() {
+                came += whole.len() as u64;
+                self.fetch(holder, whole)?;
             }
-            run = if wanted { part..part + 1 } else { 0..0 };
         }
-        if !run.is_empty() {
-            self.fetch(holder, run)?;
-            came = true;
-        }
-        Ok(came)
+        self.leader.ep.any_source.gathered[count_as].fetch_add(came, Ordering::Relaxed);
+        Ok(came > 0)
     }
 
     /// Fetches parts, and says that they are here.

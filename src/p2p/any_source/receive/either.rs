@@ -132,10 +132,13 @@ impl Incoming {
 
     // ---- the far ring
 
-    /// Are half of the slots taken that the far ring has?
-    pub(super) fn is_crowded_far(&self) -> bool {
-        let made = self.far_side().and_then(|far| far.made.get());
-        made.is_some_and(|made| (0..made.next.len()).any(|n| made.ring.share(n).is_half_full()))
+    /// Are half of the slots taken that the far ring has, or is there one that was never looked at?
+    pub(super) fn is_crowded_far(&self, ep: &Endpoint) -> bool {
+        let Some(far) = self.far_side() else { return false };
+        match far.made.get() {
+            Some(made) => (0..made.next.len()).any(|n| made.ring.share(n).is_half_full()),
+            None => ep.any_source.far_made.load(Ordering::Relaxed) != far.looked.load(Ordering::Relaxed),
+        }
     }
 
     /// How many shares the far ring has: none, before a sender of another node has asked for it.
