@@ -158,6 +158,10 @@ pub fn dies_in_a_storm() {
             told(mcast_wait(*ticket));
         }
     }
+    // Who leaves is one that has died, for those who still wait.
+    let others = || (0..size()).filter(|r| ![me, victim].contains(r));
+    others().for_each(|r| send(&[1], r, 2));
+    others().for_each(|r| recv(&mut [0], r, 2));
     println!("well {named}");
     std::process::exit(0);
 }
