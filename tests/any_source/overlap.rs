@@ -25,7 +25,8 @@ fn round(draw: &mut Draw, next: &mut u64, each: u64, longest: usize) -> Vec<Cast
     let n = size() as u64;
     let casts = (0..n * each).map(|k| {
         *next += 1;
-        let group = 1 + draw.number() % ((1 << n) - 1);
+        // Some go to all: what comes to the same group comes in order.
+        let group = if draw.one_in(4) { (1 << n) - 1 } else { 1 + draw.number() % ((1 << n) - 1) };
         let len = 8 + if draw.one_in(40) { draw.below(longest) } else { draw.below(longest / 8) };
         Cast { id: *next, master: (k % n) as i32, group, len }
     });
@@ -99,7 +100,11 @@ pub fn overlapping() {
         };
         let [_, hoped, _] = sums(&job("", Nodes::Cyclic(8)).run(), 8);
         assert_eq!(hoped > 0, form != "auto", "parts come from other leaders, in forms with parts");
+        // Long ones along a chain among them.
         job("EACH=12 LONGEST=600000", Nodes::Blocks(3)).run();
+        if form == "auto" {
+            job("EACH=20 LONGEST=2000000", Nodes::Cyclic(8)).run();
+        }
         // Each ring has room for two messages, which nobody receives before all have sent.
         let [aside, ..] = sums(&job("FMPL_ANY_SLOTS=4", Nodes::Cyclic(8)).run(), 8);
         assert!(aside > 0, "rings that are full are emptied");

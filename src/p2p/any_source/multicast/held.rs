@@ -38,6 +38,8 @@ pub(super) const STAYS_NS: u64 = 10_000_000;
 pub(in crate::p2p::any_source) struct Held {
     pub(super) block: BlockRef,
     parts: Option<InParts>,
+    /// This process's own multicast, along a chain: to this group.
+    chained: Option<Box<[u64]>>,
 }
 
 /// Where other leaders read as well.
@@ -53,12 +55,23 @@ struct InParts {
 impl Held {
     /// One that only those look into whom this process has told.
     pub(super) fn of_tree(block: BlockRef) -> Held {
-        Held { block, parts: None }
+        Held { block, parts: None, chained: None }
+    }
+
+    /// One that its master has sent along a chain to the members of this bitmap.
+    pub(super) fn chained(block: BlockRef, bits: &[u64]) -> Held {
+        Held { chained: Some(bits.into()), ..Held::of_tree(block) }
+    }
+
+    /// Is it such a one, to this group?
+    pub(super) fn is_chained_to(&self, bits: &[u64]) -> bool {
+        self.chained.as_deref() == Some(bits)
     }
 
     /// One that other leaders find there.
     pub(super) fn in_parts(block: BlockRef, name: Name, place: Place) -> Held {
-        Held { block, parts: Some(InParts { name, place, readers: Vec::new(), until_ns: None }) }
+        let parts = InParts { name, place, readers: Vec::new(), until_ns: None };
+        Held { parts: Some(parts), ..Held::of_tree(block) }
     }
 
     /// This leader has all, or has given up.

@@ -190,7 +190,11 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
         parts_of(&shared, w).store(u64::MAX, Ordering::Relaxed);
     }
     let leaders = leaders(ep, context, bits);
-    let form = Form::choose(ep, len, leaders.len());
+    // All other forms tell the leaders by the same tree, each before the ones below it, so that no message overtakes another one to the same
+    // group. A chain comes to the last ones late: what follows goes behind it.
+    push(ep, false);
+    let behind = ep.any_source.wides().iter().any(|held| held.is_chained_to(bits));
+    let form = if behind { Form::Chain } else { Form::choose(ep, len, leaders.len()) };
     let wide = wide_of(&shared);
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
@@ -203,7 +207,8 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
     wide.ready.store(len as u64, Ordering::Release);
     let name = Name { master: ep.rank, number: ep.any_source.named.fetch_add(1, Ordering::Relaxed) };
     let told = note_of(ep, block, &shared, len as u64, (form, name)).and_then(|note| {
-        ep.any_source.wides().push(Held::of_tree(block));
+        let held = if form == Form::Chain { Held::chained(block, bits) } else { Held::of_tree(block) };
+        ep.any_source.wides().push(held);
         super::tell_words(ep, context, leaders[0], &note.words(), None)
     });
     told.inspect_err(|_| {
