@@ -87,8 +87,8 @@ fn sums(outcome: &fmpl::launch::embedded::Outcome, ranks: usize) -> [u64; 3] {
 }
 
 pub fn overlapping() {
-    // 10^5 and some thousands.
-    let rounds = if long() { 250 } else { 3 };
+    // 10^5 in all, or some thousands.
+    let rounds = if long() { 50 } else { 1 };
     for (seed, form) in [(1, "auto"), (2, "ring"), (3, "doubling")] {
         let job = |settings: &str, nodes| {
             let job = Job::new(8, "storms").settings("FMPL_NETWORK=tcp EACH=30").settings(settings).nodes(nodes);
