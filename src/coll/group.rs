@@ -12,6 +12,7 @@ use super::exchange::{Blocks, Pattern, keep};
 use super::function::Vector;
 use super::messages::Party;
 use super::team::Team;
+use super::tree::branches_in_order;
 use crate::base::bytes::{Room, Scratch};
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::Panic;
@@ -27,23 +28,19 @@ pub(super) async fn reduce(team: &Team, who: Vec<u32>, root: usize, v: Vector<'_
     let theirs = room.room().part(len.next_multiple_of(8), len);
     own.at.copy_from(*v.at);
     let mut failed = Ok(());
-    let mut mask = 1;
-    while mask < p.len() && p.me & mask == 0 {
-        let child = p.me + mask;
-        if child < p.len() {
-            match arrives(team, &p, child, theirs).await {
-                Ok(()) if failed.is_err() => {}
-                Ok(()) => failed = own.fold(*theirs).map_err(|panic| panicked(team, panic)),
-                Err(error) => failed = failed.and(Err(error)),
-            }
+    let branches = branches_in_order(&p);
+    for child in branches.children {
+        match arrives(team, &p, child, theirs).await {
+            Ok(()) if failed.is_err() => {}
+            Ok(()) => failed = own.fold(*theirs).map_err(|panic| panicked(team, panic)),
+            Err(error) => failed = failed.and(Err(error)),
         }
-        mask *= 2;
     }
     let sent = own.at.part(0, if failed.is_ok() { len } else { 0 });
-    let given = match (p.me, root) {
-        (0, 0) => Ok(()),
-        (0, root) => p.send(root, *sent).await,
-        (me, _) => p.send(me - mask, *sent).await,
+    let given = match (branches.parent, root) {
+        (None, 0) => Ok(()),
+        (None, root) => p.send(root, *sent).await,
+        (Some(parent), _) => p.send(parent, *sent).await,
     };
     failed = failed.and(given);
     // Whatever came before: the result, or the word that there is none, is on its way to the root.

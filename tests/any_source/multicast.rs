@@ -159,6 +159,7 @@ pub fn groups() {
         let job = |ranks| Job::new(ranks, "groups").settings("FMPL_NETWORK=tcp ROUNDS=80").env("FMPL_MCAST_FAR", form);
         job(7).nodes(Nodes::Cyclic(7)).run();
         job(7).nodes(Nodes::Blocks(3)).run();
+        job(7).nodes(Nodes::Cyclic(7)).env("FMPL_TOPOLOGY", "((0,3,5)(1,6))((2,4))").run();
     }
 }
 

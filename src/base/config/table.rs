@@ -209,6 +209,17 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "FMPL_TOPOLOGY",
+        default: "none",
+        values: "none | blocks:N,N | brackets like ((0-3)(4-7))((8-11)) | file:PATH",
+        meaning: "which nodes share a switch, of one level or several; the same on all ranks. Trees between nodes cross upper levels as rarely as can \
+                  be, and counters that are elsewhere are spread evenly below each switch",
+        set: |c, v| {
+            c.topology = (v != "none").then(|| v.to_owned());
+            Some(())
+        },
+    },
+    Setting {
         name: "FMPL_COUNTERS",
         default: "receiver",
         values: "receiver | elsewhere",

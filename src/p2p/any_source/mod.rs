@@ -299,7 +299,7 @@ impl AnySource {
                 let slots = (self.own.0 * self.own.1 / 2).max(1);
                 let mut hosts = vec![None; share::shares(ep.config.spread, ep.size as usize, slots)];
                 if ep.config.counters_elsewhere && slots > 1 {
-                    hosts = far::host::hosts(ep.launch.nodes(), ep.rank, hosts.len().max(2));
+                    hosts = far::host::hosts(ep.launch.nodes(), ep.topology.as_ref(), ep.rank, hosts.len().max(2));
                 }
                 Arc::new(FarRing::new(ep.fabric_here()?, slots, &hosts, epoch).ok()?)
             }
@@ -324,7 +324,7 @@ impl AnySource {
         let n = if home {
             0
         } else if hosts.iter().any(Option::is_some) {
-            far::host::share_of(ep.launch.nodes(), &hosts, sender)
+            far::host::share_of(ep.launch.nodes(), ep.topology.as_ref(), &hosts, sender)
         } else {
             share::share_of(sender, ring.shares())
         };

@@ -19,6 +19,9 @@
 //!   3           ...3.                   2 from 2                01 from 1            4 from 4
 //!   4           ....4                   -                       -                    0123 from 0
 //! ```
+//! Where it is known which nodes share a switch (`FMPL_TOPOLOGY`), leaders have their numbers in the order of the switches, and the tree goes into
+//! each switch once.
+//!
 //! At level k number n wants the parts of the other half of its block of 2^(k+1) leaders. It takes them from number n xor 2^k; where
 //! that is none, the group not being a power of two, from the first of that half.
 
@@ -26,6 +29,7 @@ use std::ops::Range;
 
 use super::record::children;
 use crate::base::config::FarMcastWay;
+use crate::base::topology::Topology;
 use crate::p2p::endpoint::Endpoint;
 
 /// How leaders hand a message on.
@@ -41,8 +45,8 @@ impl Form {
     const ALL: [Form; 4] = [Form::Tree, Form::Chain, Form::Ring, Form::Doubling];
 
     /// The one whose number was sent.
-    pub(super) fn of(number: u32) -> Option<Form> {
-        Form::ALL.into_iter().find(|form| *form as u32 == number)
+    pub(super) fn of(number: u8) -> Option<Form> {
+        Form::ALL.into_iter().find(|form| *form as u8 == number)
     }
 
     /// The form of a message of so many bytes to so many leaders.
@@ -70,15 +74,11 @@ impl Form {
     }
 
     /// Whom a leader tells, by number, the one that tells the most others first.
-    pub(super) fn below(self, number: u32, count: u32) -> impl Iterator<Item = u32> {
-        let chain = self == Form::Chain;
-        let next = (chain && number + 1 < count).then_some(number + 1);
-        next.into_iter().chain(children(number, if chain { 0 } else { count }))
-    }
-
-    /// Units that come from a child: for its node, and for its own children if it has any.
-    pub(super) fn units(self, number: u32, count: u32) -> u64 {
-        1 + self.below(number, count).next().is_some() as u64
+    fn below(self, number: u32, count: u32) -> Vec<u32> {
+        match self {
+            Form::Chain => (number + 1..count).take(1).collect(),
+            _ => children(number, count).collect(),
+        }
     }
 
     /// From whom a leader wants which parts, besides those that it has from who told it.
@@ -101,10 +101,50 @@ impl Form {
     }
 }
 
-/// The parts that a leader gets from who told it: its own and those of the leaders below it.
-pub(super) fn handed_down(number: u32, count: u32) -> Range<u32> {
-    let below = if number == 0 { u32::MAX } else { 1 << number.trailing_zeros() };
-    number..number.saturating_add(below).min(count)
+/// The leaders of a multicast in a form, the root first; in the order of their switches, if these are known.
+pub(super) struct Shape {
+    pub(super) form: Form,
+    /// Ranks of the communicator.
+    pub(super) leaders: Vec<u32>,
+    /// The tree over switches, if these are known: who tells each, and behind whom those below it end.
+    tree: Option<Vec<(usize, usize)>>,
+}
+
+impl Shape {
+    /// Of leaders in the order of their ranks, on these nodes.
+    pub(super) fn new(form: Form, leaders: Vec<u32>, topology: Option<(&Topology, Vec<u32>)>) -> Shape {
+        let Some((topology, nodes)) = topology else { return Shape { form, leaders, tree: None } };
+        let order = topology.order(&nodes, 0);
+        let of = |all: &[u32]| order.iter().map(|n| all[*n]).collect::<Vec<_>>();
+        Shape { form, leaders: of(&leaders), tree: Some(topology.tree(&of(&nodes))) }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.leaders.len() as u32
+    }
+
+    /// Whom a leader tells, by number, the one that tells the most others first.
+    pub(super) fn below(&self, number: u32) -> Vec<u32> {
+        let n = number as usize;
+        match &self.tree {
+            Some(tree) if self.form != Form::Chain => {
+                (n + 1..tree[n].1).rev().filter(|child| tree[*child].0 == n).map(|child| child as u32).collect()
+            }
+            _ => self.form.below(number, self.count()),
+        }
+    }
+
+    /// The parts that a leader gets from who told it: its own and those of the leaders below it, which have the numbers behind its own.
+    pub(super) fn handed_down(&self, number: u32) -> Range<u32> {
+        let below = if number == 0 { u32::MAX } else { 1 << number.trailing_zeros() };
+        let end = || number.saturating_add(below).min(self.count());
+        number..self.tree.as_ref().map_or_else(end, |tree| tree[number as usize].1 as u32)
+    }
+
+    /// Units that come from a child: for its node, and for its own children if it has any.
+    pub(super) fn units(&self, number: u32) -> u64 {
+        1 + !self.below(number).is_empty() as u64
+    }
 }
 
 /// A message in parts.
@@ -127,12 +167,20 @@ impl Parts {
 mod tests {
     use super::*;
 
+    /// Leaders on nodes that are dealt out over the switches in turn.
+    fn shape_of(form: Form, count: u32, topology: Option<&Topology>) -> Shape {
+        let nodes = (0..count).map(|n| n * 37 % 200).collect();
+        Shape::new(form, (0..count).collect(), topology.map(|topology| (topology, nodes)))
+    }
+
     /// Everybody gets each part once, without ever going back to who told it; by doubling after as many looks as there are levels.
     #[test]
     fn parts_come_to_all() {
         for (count, form) in (1..140).flat_map(|count| [(count, Form::Ring), (count, Form::Doubling)]) {
+            let shape = shape_of(form, count, None);
+            let of = |n| shape.handed_down(n);
             let mut have: Vec<Vec<bool>> =
-                (0..count).map(|n| (0..count).map(|p| handed_down(n, count).contains(&p)).collect()).collect();
+                (0..count).map(|n| (0..count).map(|p| of(n).contains(&p)).collect()).collect();
             let mut rounds = 0;
             while have.iter().flatten().any(|h| !h) {
                 let before = have.clone();
@@ -156,12 +204,15 @@ mod tests {
     /// What is handed down is handed on whole, and each leader has its own.
     #[test]
     fn parts_are_handed_down_the_tree() {
-        for count in 1..200u32 {
+        let topology = Topology::parse("blocks:3,12,36", 200).unwrap();
+        let both = |count| [(count, None), (count, Some(&topology))];
+        for (count, topology) in (1..60u32).chain([100, 200]).flat_map(both) {
+            let shape = shape_of(Form::Ring, count, topology);
             for n in 0..count {
-                let mine = handed_down(n, count);
+                let mine = shape.handed_down(n);
                 let mut all: Vec<u32> = vec![n];
-                for child in Form::Ring.below(n, count) {
-                    all.extend(handed_down(child, count));
+                for child in shape.below(n) {
+                    all.extend(shape.handed_down(child));
                 }
                 all.sort_unstable();
                 assert_eq!(all, mine.collect::<Vec<_>>(), "{n} of {count}");

@@ -8,7 +8,7 @@
 //! So nobody waits for ever, whatever groups overlap: the wait of a leader ends when that of the one above it does, by parts or by its
 //! giving up, and the uppermost reads from the master's block, which is whole before anybody is told.
 
-use super::forms::{Form, Parts, handed_down};
+use super::forms::{Form, Parts};
 use super::held::STAYS_NS;
 use super::holder::{Holder, far_of};
 use super::wide::{Leader, PAUSES_NS, check_parent, given_up, left_at, parts_of, wide_bytes};
@@ -63,8 +63,8 @@ fn has(bits: &[u64], part: u32) -> bool {
 
 impl<'a> Gathering<'a> {
     pub(super) fn new(leader: &'a Leader<'a>) -> Gathering<'a> {
-        let count = leader.leaders.len() as u32;
-        let rank = |number: u32| leader.context.group.world_rank(leader.leaders[number as usize]);
+        let count = leader.shape.count();
+        let rank = |number: u32| leader.context.group.world_rank(leader.shape.leaders[number as usize]);
         let source = |(number, wants)| {
             let rank = rank(number);
             let found = if rank == leader.note.holder { Found::Above } else { Found::At(0) };
@@ -80,7 +80,7 @@ impl<'a> Gathering<'a> {
 
     /// Fetches the share of a child from who told this leader, who had it before.
     pub(super) fn hand_down(&mut self, child: u32) -> Result<()> {
-        self.fetch(self.leader.from, handed_down(child, self.parts.count))
+        self.fetch(self.leader.from, self.leader.shape.handed_down(child))
     }
 
     /// Fetches this leader's own part, and all others, as they come.

@@ -21,7 +21,7 @@ use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use super::ForRoom;
-use super::forms::Form;
+use super::forms::{Form, Shape};
 use super::gather::Gathering;
 use super::held::{Held, LEFT, Name};
 use super::holder::Holder;
@@ -90,18 +90,21 @@ pub(super) struct Note {
     pub(super) form: Form,
     /// The multicast.
     pub(super) name: Name,
+    /// What tells the sender's topology from others; 0: it has none.
+    topology: u32,
 }
 
 impl Note {
     /// As it is sent.
     fn words(self) -> [u64; NOTE_WORDS] {
         let master = self.key as u64 | (self.name.master as u64) << 32;
-        [self.at, self.addr, master, self.size, self.holder as u64 | (self.form as u64) << 32, self.name.number]
+        let how = self.form as u64 | (self.topology as u64) << 8;
+        [self.at, self.addr, master, self.size, self.holder as u64 | how << 32, self.name.number]
     }
     /// `None`: there is no such form.
     pub(super) fn of([at, addr, whose, size, from, number]: [u64; NOTE_WORDS]) -> Option<Note> {
-        let (form, name) = (Form::of((from >> 32) as u32)?, Name { master: (whose >> 32) as u32, number });
-        Some(Note { at, addr, key: whose as u32, size, holder: from as u32, form, name })
+        let (form, name) = (Form::of((from >> 32) as u8)?, Name { master: (whose >> 32) as u32, number });
+        Some(Note { at, addr, key: whose as u32, size, holder: from as u32, form, name, topology: (from >> 40) as u32 })
     }
     /// Where other leaders find the block.
     pub(super) fn place(&self) -> Place {
@@ -137,10 +140,13 @@ pub(super) fn is_wide(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<
     Ok(false)
 }
 
-/// The members of the lowest rank on each node, in order.
-fn leaders(ep: &Endpoint, context: &Context, bits: &[u64]) -> Vec<u32> {
+/// The members of the lowest rank on each node, in a form that is chosen by their number.
+fn shape_of(ep: &Endpoint, context: &Context, bits: &[u64], form: impl FnOnce(usize) -> Form) -> Shape {
     let mut seen = std::collections::BTreeSet::new();
-    members(bits).filter(|r| seen.insert(node_of(ep, context, *r))).collect()
+    let leaders: Vec<u32> = members(bits).filter(|r| seen.insert(node_of(ep, context, *r))).collect();
+    let nodes = || leaders.iter().map(|r| node_of(ep, context, *r)).collect();
+    let topology = ep.topology.as_ref().map(|topology| (topology, nodes()));
+    Shape::new(form(leaders.len()), leaders, topology)
 }
 
 fn node_of(ep: &Endpoint, context: &Context, rank: u32) -> u32 {
@@ -174,7 +180,12 @@ fn note_of(ep: &Endpoint, block: BlockRef, shared: &Shared<'_>, size: u64, (form
         None => 0,
     };
     let at = addr - ep.spool.bytes(0) as u64;
-    Ok(Note { at, addr, key, size, holder: ep.rank, form, name })
+    Ok(Note { at, addr, key, size, holder: ep.rank, form, name, topology: topology_of(ep) })
+}
+
+/// What tells this process's topology from others, in 24 bits.
+fn topology_of(ep: &Endpoint) -> u32 {
+    ep.topology.as_ref().map_or(0, |topology| topology.digest() >> 8 | 1)
 }
 
 /// The master's part.
@@ -189,16 +200,17 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
         shared.bitmap(0, w).store(*word, Ordering::Relaxed);
         parts_of(&shared, w).store(u64::MAX, Ordering::Relaxed);
     }
-    let leaders = leaders(ep, context, bits);
     // All other forms tell the leaders by the same tree, each before the ones below it, so that no message overtakes another one to the same
     // group. A chain comes to the last ones late: what follows goes behind it.
     push(ep, false);
     let behind = ep.any_source.wides().iter().any(|held| held.is_chained_to(bits));
-    let form = if behind { Form::Chain } else { Form::choose(ep, len, leaders.len()) };
+    let shape = |leaders: usize| if behind { Form::Chain } else { Form::choose(ep, len, leaders) };
+    let shape = shape_of(ep, context, bits, shape);
+    let form = shape.form;
     let wide = wide_of(&shared);
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
-    wide.whole.store(form.units(0, leaders.len() as u32), Ordering::Relaxed);
+    wide.whole.store(shape.units(0), Ordering::Relaxed);
     wide.whole_far.store(u64::MAX, Ordering::Relaxed);
     wide.parent.store(NOBODY, Ordering::Relaxed);
     shared.records_end().after(group_at(bits.len())).write(bits);
@@ -209,7 +221,7 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
     let told = note_of(ep, block, &shared, len as u64, (form, name)).and_then(|note| {
         let held = if form == Form::Chain { Held::chained(block, bits) } else { Held::of_tree(block) };
         ep.any_source.wides().push(held);
-        super::tell_words(ep, context, leaders[0], &note.words(), None)
+        super::tell_words(ep, context, shape.leaders[0], &note.words(), None)
     });
     told.inspect_err(|_| {
         ep.any_source.wides().retain(|held| held.block.at != block.at);
@@ -265,7 +277,7 @@ pub(super) struct Leader<'a> {
     pub(super) note: Note,
     pub(super) from: Holder,
     /// All leaders, and which of them it is.
-    pub(super) leaders: Vec<u32>,
+    pub(super) shape: Shape,
     pub(super) number: u32,
     pub(super) shared: Shared<'a>,
     /// What it tells.
@@ -289,8 +301,15 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, inc: &Incoming, 
         return Err(wrong());
     }
     let (me, here) = (context.group.rank(), node_of(ep, context, context.group.rank()));
-    let leaders = leaders(ep, context, &group);
-    let number = leaders.iter().position(|r| *r == me).ok_or_else(wrong)? as u32;
+    if note.topology != topology_of(ep) {
+        let text = format!(
+            "rank {}: FMPL_TOPOLOGY is not what it is at rank {}, which sent a multicast",
+            ep.rank, note.holder
+        );
+        return Err(Error::new(Code::Setting, text));
+    }
+    let shape = shape_of(ep, context, &group, |_| note.form);
+    let number = shape.leaders.iter().position(|r| *r == me).ok_or_else(wrong)? as u32;
     let mut near = vec![0u64; words];
     for rank in members(&group).filter(|r| node_of(ep, context, *r) == here) {
         near[rank as usize / 64] |= 1 << (rank % 64);
@@ -300,8 +319,8 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, inc: &Incoming, 
     let block = take(ep, context.handle, bytes)?;
     let shared = prepare(ep, block, &near, size, note.name.master, context.handle);
     shared.records_end().after(group_at(words)).write(&group);
-    let (wide, count) = (wide_of(&shared), leaders.len() as u32);
-    let units: u64 = note.form.below(number, count).map(|child| note.form.units(child, count)).sum();
+    let wide = wide_of(&shared);
+    let units: u64 = shape.below(number).into_iter().map(|child| shape.units(child)).sum();
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
     wide.whole.store(1 + units, Ordering::Relaxed);
@@ -312,7 +331,7 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, inc: &Incoming, 
     wide.ready.store(0, Ordering::Relaxed);
     let mine = note_of(ep, block, &shared, note.size, (note.form, note.name));
     let mine = mine.inspect_err(|_| _ = ep.spool.give_back(block))?;
-    let leader = Leader { ep, context, note, from, leaders, number, shared, mine, inc };
+    let leader = Leader { ep, context, note, from, shape, number, shared, mine, inc };
     let done = if note.form.in_parts() { leader.by_parts(block) } else { leader.by_pieces(block) };
     // From here on the block stays for others as long as these wait for it.
     ep.any_source.wides().iter_mut().filter(|held| held.block.at == block.at).for_each(Held::is_over);
@@ -320,13 +339,9 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, inc: &Incoming, 
 }
 
 impl Leader<'_> {
-    fn count(&self) -> u32 {
-        self.leaders.len() as u32
-    }
-
     /// Tells a child, by number. One that is gone is the master's to find out.
     fn tell(&self, child: u32) {
-        let rank = self.leaders[child as usize];
+        let rank = self.shape.leaders[child as usize];
         let _ = super::tell_words(self.ep, self.context, rank, &self.mine.words(), Some(self.inc));
     }
 
@@ -343,7 +358,7 @@ impl Leader<'_> {
         let first = size.min(PIECE);
         fetch.piece(self.shared.data(), 0, first, &wide.ready).inspect_err(|_| _ = ep.spool.give_back(block))?;
         ep.any_source.wides().push(Held::of_tree(block));
-        self.note.form.below(self.number, self.count()).for_each(|child| self.tell(child));
+        self.shape.below(self.number).into_iter().for_each(|child| self.tell(child));
         let mut at = first;
         while at < size {
             let len = PIECE.min(size - at);
@@ -359,7 +374,7 @@ impl Leader<'_> {
         ep.any_source.wides().push(Held::in_parts(block, self.note.name, self.mine.place()));
         let (mut gathering, mut told) = (Gathering::new(self), 0);
         let mut all = || {
-            for child in self.note.form.below(self.number, self.count()) {
+            for child in self.shape.below(self.number) {
                 gathering.hand_down(child)?;
                 self.tell(child);
                 told += 1;
