@@ -18,10 +18,18 @@
 //! members read it there, if need be through the kernel. The master may be stopped then, but must leave the buffer alone until the
 //! ticket is complete.
 //!
-//! When members are on other nodes the message goes from node to node first: see `multicast/wide.rs`.
+//! When members are on other nodes the message goes from node to node first.
 //!
-//! This file is the master's part; `multicast/record.rs` has the block and the tree, `multicast/member.rs` the members' part,
-//! `multicast/chunks.rs` how long data goes through the block, `multicast/spread.rs` on which cores.
+//! | file | what it has |
+//! |---|---|
+//! | this one | the master's part |
+//! | `record` | the block and the tree |
+//! | `member` | the members' part |
+//! | `chunks`, `spread` | how long data goes through the block; on which cores |
+//! | `early` | what tells of multicasts before it is asked for |
+//! | `wide` | from node to node: what is shared, tells, acknowledges |
+//! | `forms`, `gather` | the ways from node to node; a message in parts |
+//! | `held`, `holder` | blocks of such multicasts: of this process, of others |
 
 mod chunks;
 mod early;

@@ -1,13 +1,13 @@
 //! A multicast whose members are not all on the master's node: stored and forwarded from node to node, shared memory within each.
 //!
 //! On each node the member of the lowest rank is the **leader**. The leaders form the binomial tree of *dynamic multicast*, section 3, with
-//! the leader of the lowest rank as its root, which is the only one that the master tells; for long messages they form a chain. Who has been
+//! the leader of the lowest rank as its root, which is the only one that the master tells, or another of the forms of `multicast/forms.rs`. Who has been
 //! told fetches members and data from the block of who told it, into a block of its own spool, tells its children, and then is
-//! the master of a multicast of its node, from the same block. It tells its children as soon as it has the first piece, and says in its
-//! block how much is there; they fetch what is, so all of a chain fetch at the same time.
+//! the master of a multicast of its node, from the same block. In a tree or a chain it tells its children as soon as it has the first piece, and says in
+//! its block how much is there; they fetch what is, so all of a chain fetch at the same time. For a message in parts see `multicast/gather.rs`.
 //!
 //! ```text
-//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | ready | the group's bitmap | data ]
+//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | ready | parts | the group's bitmap | readers | data ]
 //!
 //!   leader's node has its data         ─▶ parent: one unit
 //!   leader's children have all theirs  ─▶ parent: another unit
