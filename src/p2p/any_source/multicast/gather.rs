@@ -23,6 +23,9 @@ use std::time::Duration;
 /// So long a leader has hopes of others than who told it. Theirs are gone after that: see [`STAYS_NS`].
 const LATE_NS: u64 = STAYS_NS / 2;
 
+/// How long an answer is waited for.
+const ANSWER_NS: u64 = 1_000_000_000;
+
 /// What is counted: parts of other leaders, and of who told this one.
 const HOPED: usize = 0;
 const ABOVE: usize = 1;
@@ -161,7 +164,10 @@ impl<'a> Gathering<'a> {
             source.found = Found::Gone;
             return None;
         };
-        source.found = match far.ask_for(asked, || !leader.ep.is_dead(source.rank) && far.link.failure().is_none()) {
+        // Its thread answers at once, unless its process is stopped.
+        let until = now_ns() + ANSWER_NS;
+        let goes_on = || now_ns() < until && !leader.ep.is_dead(source.rank) && far.link.failure().is_none();
+        source.found = match far.ask_for(asked, goes_on) {
             Some(Some([addr, words])) => {
                 Found::There(Holder::Far(far, Place { addr, rkey: words as u32 }), words >> 32)
             }
