@@ -10,7 +10,7 @@
 
 use super::forms::{Form, Parts};
 use super::held::STAYS_NS;
-use super::holder::{Holder, far_of};
+use super::holder::{Holder, lane_of};
 use super::wide::{Leader, PAUSES_NS, check_parent, given_up, left_at, parts_of, wide_bytes};
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
@@ -18,6 +18,7 @@ use crate::base::error::Result;
 use crate::fabric::network::Place;
 use crate::lane::far::{Ask, Asked};
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// So long a leader has hopes of others than who told it. Theirs are gone after that: see [`STAYS_NS`].
@@ -48,14 +49,13 @@ struct Source {
 }
 
 /// Where its block is.
-#[derive(Clone, Copy)]
 enum Found {
     /// Not known: it is asked again then.
     At(u64),
     /// It is who told this leader.
     Above,
     /// There; the number of this leader's word in it.
-    There(Holder, u64),
+    There(Rc<Holder>, u64),
     /// It, or the way to it, is gone.
     Gone,
 }
@@ -83,14 +83,14 @@ impl<'a> Gathering<'a> {
 
     /// Fetches the share of a child from who told this leader, who had it before.
     pub(super) fn hand_down(&mut self, child: u32) -> Result<()> {
-        self.fetch(self.leader.from, self.leader.shape.handed_down(child))
+        self.fetch(&self.leader.from, self.leader.shape.handed_down(child))
     }
 
     /// Fetches this leader's own part, and all others, as they come.
     pub(super) fn all(&mut self) -> Result<()> {
         let number = self.leader.number;
         // The root's parent is the master, whose block has all.
-        self.fetch(self.leader.from, number..number + 1)?;
+        self.fetch(&self.leader.from, number..number + 1)?;
         let gathered = self.gather();
         self.leave();
         gathered
@@ -111,7 +111,7 @@ impl<'a> Gathering<'a> {
             if late {
                 // It stays late until one of the others has something new.
                 let there = self.above()?;
-                came = self.take(self.leader.from, &there, 0..self.parts.count, ABOVE)?;
+                came = self.take(&self.leader.from, &there, 0..self.parts.count, ABOVE)?;
             }
             check_parent(self.leader.ep, self.leader.note.holder)?;
             if !came {
@@ -136,11 +136,11 @@ impl<'a> Gathering<'a> {
         }
         if let Found::Above = self.sources[n].found {
             let there = self.above()?;
-            return self.take(self.leader.from, &there, wants, HOPED);
+            return self.take(&self.leader.from, &there, wants, HOPED);
         }
         let Some(holder) = self.find(n) else { return Ok(false) };
         let taken = match holder.parts(self.have.len()) {
-            Ok(Some(there)) => self.take(holder, &there, wants, HOPED),
+            Ok(Some(there)) => self.take(&holder, &there, wants, HOPED),
             Ok(None) => Ok(false),
             Err(e) => Err(e),
         };
@@ -151,34 +151,36 @@ impl<'a> Gathering<'a> {
     }
 
     /// The block of a source, if that is at this multicast.
-    fn find(&mut self, n: usize) -> Option<Holder> {
+    fn find(&mut self, n: usize) -> Option<Rc<Holder>> {
         let (leader, source) = (self.leader, &mut self.sources[n]);
-        match source.found {
-            Found::There(holder, _) => return Some(holder),
-            Found::At(ns) if now_ns() >= ns && !leader.ep.is_dead(source.rank) => {}
+        match &source.found {
+            Found::There(holder, _) => return Some(holder.clone()),
+            Found::At(ns) if now_ns() >= *ns && !leader.ep.is_dead(source.rank) => {}
             _ => return None,
         }
         let name = leader.note.name;
         let asked = Asked { what: Ask::Block, slot: 0, seq: name.number, at: name.master as u64 };
-        let Ok(far) = far_of(leader.ep, leader.context, source.rank) else {
+        let Ok(lane) = lane_of(leader.ep, leader.context, source.rank) else {
             source.found = Found::Gone;
             return None;
         };
+        let far = lane.remote();
         // Its thread answers at once, unless its process is stopped.
         let until = now_ns() + ANSWER_NS;
         let goes_on = || now_ns() < until && !leader.ep.is_dead(source.rank) && far.link.failure().is_none();
-        source.found = match far.ask_for(asked, goes_on) {
+        let answer = far.ask_for(asked, goes_on);
+        source.found = match answer {
             Some(Some([addr, words])) => {
-                Found::There(Holder::Far(far, Place { addr, rkey: words as u32 }), words >> 32)
+                Found::There(Rc::new(Holder::Far(lane, Place { addr, rkey: words as u32 })), words >> 32)
             }
             Some(None) => Found::At(now_ns() + PAUSES_NS[1] / 2),
             None => Found::Gone,
         };
-        if let Found::There(holder, _) = source.found { Some(holder) } else { None }
+        if let Found::There(holder, _) = &source.found { Some(holder.clone()) } else { None }
     }
 
     /// Takes what is `there` and wanted: a run of parts at a time; round a ring a part, so that the next leader need not wait for all.
-    fn take(&mut self, holder: Holder, there: &[u64], wants: Range<u32>, count_as: usize) -> Result<bool> {
+    fn take(&mut self, holder: &Holder, there: &[u64], wants: Range<u32>, count_as: usize) -> Result<bool> {
         let one_by_one = self.leader.note.form == Form::Ring;
         let (count, number) = (self.parts.count, self.leader.number);
         let mut came = 0;
@@ -202,7 +204,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Fetches parts, and says that they are here.
-    fn fetch(&mut self, holder: Holder, parts: Range<u32>) -> Result<()> {
+    fn fetch(&mut self, holder: &Holder, parts: Range<u32>) -> Result<()> {
         let (shared, bytes) = (&self.leader.shared, self.parts.bytes(parts.clone()));
         let to = shared.data().part(bytes.start, bytes.len());
         holder.read(wide_bytes(shared.words) + bytes.start, to)?;
@@ -220,9 +222,12 @@ impl<'a> Gathering<'a> {
     fn leave(&self) {
         let at = left_at(self.have.len());
         for source in &self.sources {
-            if let Found::There(Holder::Far(far, place), slot) = source.found {
+            if let Found::There(holder, slot) = &source.found
+                && let Holder::Far(lane, place) = &**holder
+            {
                 // One that cannot be told is told by this leader's death, or is gone itself.
-                let _ = far.link.write_with(place, at + 8 * slot as usize, || None, |record| record.put(&[1]));
+                let link = &lane.remote().link;
+                let _ = link.write_with(*place, at + 8 * *slot as usize, || None, |record| record.put(&[1]));
             }
         }
     }

@@ -6,20 +6,18 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::layout::Cursor;
 use crate::base::run::Run;
 use crate::fabric::network::Place;
-use crate::lane::far::Far;
-use crate::lane::{Lane, PeerBlock};
+use crate::lane::{PeerBlock, Used};
 use crate::p2p::any_source::garbled;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::far::{Remote, fetch_into, fetch_words, transfer};
 
 /// Where a block is, for this process.
-#[derive(Clone, Copy)]
 pub(super) enum Holder {
     /// Its wide record, in shared memory.
     Near(PeerBlock),
     /// On another node.
-    Far(&'static Far, Place),
+    Far(Used, Place),
 }
 
 impl Holder {
@@ -33,7 +31,7 @@ impl Holder {
             let whole = record.filter(|record| record.at::<Wide>(0).is_some());
             return whole.map(Holder::Near).ok_or_else(|| garbled(ep, rank));
         }
-        Ok(Holder::Far(far_of(ep, context, rank)?, place))
+        Ok(Holder::Far(lane_of(ep, context, rank)?, place))
     }
 
     /// Bytes of the data that are there.
@@ -41,7 +39,7 @@ impl Holder {
         match self {
             Holder::Near(record) => Ok(wide_at(*record).ready.load(Ordering::Acquire)),
             // Eight aligned bytes, which a device reads whole.
-            Holder::Far(far, place) => fetch_words(far, from(*place, READY_AT)).map(|[ready]| ready),
+            Holder::Far(lane, place) => fetch_words(lane.remote(), from(*place, READY_AT)).map(|[ready]| ready),
         }
     }
 
@@ -59,7 +57,8 @@ impl Holder {
                 wide_at(*record).near.fetch_add(1, Ordering::AcqRel);
                 Ok(None)
             }
-            Holder::Far(far, place) => {
+            Holder::Far(lane, place) => {
+                let far = lane.remote();
                 // First: the record may go with the last unit.
                 let record: [u64; 8] = fetch_words(far, Remote::run(place.addr, place.rkey))?;
                 let counter = Place { addr: place.addr.wrapping_add(FAR_AT), rkey: place.rkey };
@@ -78,7 +77,7 @@ impl Holder {
                 record.bytes(at as u64, len as u64).ok_or_else(beyond)?.copy_to(to);
                 Ok(())
             }
-            Holder::Far(far, place) => transfer(far, false, to.into(), 0, len, from(*place, at)),
+            Holder::Far(lane, place) => transfer(lane.remote(), false, to.into(), 0, len, from(*place, at)),
         }
     }
 
@@ -90,7 +89,7 @@ impl Holder {
                 Cursor::new(there.into(), 0).gather_into(words);
                 Ok(())
             }
-            Holder::Far(far, place) => fetch_into(far, from(*place, at), words),
+            Holder::Far(lane, place) => fetch_into(lane.remote(), from(*place, at), words),
         }
     }
 }
@@ -111,8 +110,9 @@ fn beyond() -> Error {
 }
 
 /// The way to a rank of the world on another node.
-pub(super) fn far_of(ep: &'static Endpoint, context: &Context, rank: u32) -> Result<&'static Far> {
+pub(super) fn lane_of(ep: &'static Endpoint, context: &Context, rank: u32) -> Result<Used> {
     let here = context.group.rank_of(rank).ok_or_else(|| garbled(ep, rank))?;
-    let lane: &'static Lane = ep.lane_of(context, here as i32)?;
-    lane.far().ok_or_else(|| garbled(ep, rank))
+    let lane = ep.lane_of(context, here as i32)?;
+    lane.far().ok_or_else(|| garbled(ep, rank))?;
+    Ok(lane)
 }

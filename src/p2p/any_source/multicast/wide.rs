@@ -354,7 +354,7 @@ impl Leader<'_> {
     fn by_pieces(&self, block: BlockRef) -> Result<()> {
         let (ep, wide, size) = (self.ep, wide_of(&self.shared), self.shared.size);
         let data_at = wide_bytes(self.shared.words);
-        let mut fetch = Fetch { ep, from: self.from, holder: self.note.holder, data_at, known: 0 };
+        let mut fetch = Fetch { ep, from: &self.from, holder: self.note.holder, data_at, known: 0 };
         let first = size.min(PIECE);
         fetch.piece(self.shared.data(), 0, first, &wide.ready).inspect_err(|_| _ = ep.spool.give_back(block))?;
         ep.any_source.wides().push(Held::of_tree(block));
@@ -394,9 +394,9 @@ impl Leader<'_> {
 }
 
 /// Fetching the data from the block of who told of it, as it comes there.
-struct Fetch {
+struct Fetch<'a> {
     ep: &'static Endpoint,
-    from: Holder,
+    from: &'a Holder,
     /// Who that is: rank in the world.
     holder: u32,
     /// Where the data begins, behind the wide record's beginning.
@@ -405,7 +405,7 @@ struct Fetch {
     known: u64,
 }
 
-impl Fetch {
+impl Fetch<'_> {
     /// Fetches `len` bytes from byte `at` on to the same place behind `data`, and says that they are there.
     fn piece(&mut self, data: Run, at: usize, len: usize, ready: &AtomicU64) -> Result<()> {
         let mut pause = PAUSES_NS[0];
