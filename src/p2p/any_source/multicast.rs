@@ -27,7 +27,7 @@
 //! | `member` | the members' part |
 //! | `chunks`, `spread` | how long data goes through the block; on which cores |
 //! | `early` | what tells of multicasts before it is asked for |
-//! | `wide` | from node to node: what is shared, tells, acknowledges |
+//! | `wide`, `note` | from node to node: what is shared, tells, acknowledges |
 //! | `forms`, `gather` | the ways from node to node; a message in parts |
 //! | `held`, `holder` | blocks of such multicasts: of this process, of others |
 
@@ -38,6 +38,7 @@ mod gather;
 mod held;
 mod holder;
 mod member;
+mod note;
 mod record;
 mod spread;
 mod wide;

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::wide::NOTE_WORDS;
+use super::note::NEWS_WORDS;
 use crate::base::atomics::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::error::Result;
 use crate::base::lock::{Mutex, MutexGuard};
@@ -17,7 +17,7 @@ use crate::p2p::any_source::receive::Incoming;
 use crate::p2p::endpoint::Endpoint;
 
 /// A message, and what is in it.
-pub(super) type News = (Arrived, [u64; NOTE_WORDS]);
+pub(super) type News = (Arrived, [u64; NEWS_WORDS]);
 
 /// Messages that were put aside.
 #[derive(Default)]
@@ -61,7 +61,7 @@ pub(super) fn take(ep: &'static Endpoint, inc: &Incoming) -> Result<Option<News>
 }
 
 fn take_from_ring(ep: &'static Endpoint, inc: &Incoming) -> Result<Option<News>> {
-    let mut news = [0; NOTE_WORDS];
+    let mut news = [0; NEWS_WORDS];
     let taken = Run::with_room(&mut news, |to| inc.take(ep, to))?;
     Ok(taken.map(|arrived| (arrived, news)))
 }

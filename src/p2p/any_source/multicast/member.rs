@@ -2,8 +2,9 @@
 
 use super::chunks::Chunks;
 use super::early::{self, News};
+use super::note::{NEWS_WORDS, NOTE_WORDS, Note};
 use super::record::{ENTERED, Record, Shared, TOLD_WORDS, Told, children, members};
-use super::wide::{self, NOTE_WORDS, Note};
+use super::wide;
 use super::{index_of, tell};
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
@@ -40,9 +41,12 @@ pub fn mcast_recv(comm: i32, to: Run) -> Result<Arrived> {
 /// has been forwarded if need be.
 fn told(ep: &'static Endpoint, context: &Context, inc: &Incoming, (arrived, news): News) -> Result<Told> {
     let wrong = || garbled(ep, context.group.world_rank(arrived.source.max(0) as u32));
+    let words = (context.group.size() as usize).div_ceil(64);
     match (arrived.len / 8, arrived.len % 8) {
         (TOLD_WORDS, 0) => Ok(Told::of([news[0], news[1]])),
-        (NOTE_WORDS, 0) => wide::forward(ep, context, inc, Note::of(news).ok_or_else(wrong)?),
+        (n, 0) if n == NOTE_WORDS || n == NOTE_WORDS + words && n <= NEWS_WORDS => {
+            wide::forward(ep, context, inc, (Note::of(&news).ok_or_else(wrong)?, &news[NOTE_WORDS..n]))
+        }
         _ => Err(wrong()),
     }
 }

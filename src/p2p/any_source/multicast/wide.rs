@@ -25,6 +25,7 @@ use super::forms::{Form, Shape};
 use super::gather::Gathering;
 use super::held::{Held, LEFT, Name};
 use super::holder::Holder;
+use super::note::{Note, topology_of};
 use super::record::{Shared, Told, members};
 use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::clock::now_ns;
@@ -74,45 +75,6 @@ pub(super) const GIVEN_UP: u64 = u64::MAX;
 const PIECE: usize = 128 << 10;
 /// A leader that finds nothing new at who told it looks again after so long, and then after twice that, up to the longest.
 pub(super) const PAUSES_NS: [u64; 2] = [2_000, 200_000];
-
-/// What is sent to a leader.
-#[derive(Clone, Copy)]
-pub(super) struct Note {
-    /// Where the wide record is: in the sender's spool, and its address and key.
-    at: u64,
-    addr: u64,
-    key: u32,
-    /// Bytes of the message.
-    size: u64,
-    /// Who has sent it: rank in the world.
-    pub(super) holder: u32,
-    /// How the message is handed on.
-    pub(super) form: Form,
-    /// The multicast.
-    pub(super) name: Name,
-    /// What tells the sender's topology from others; 0: it has none.
-    topology: u32,
-}
-
-impl Note {
-    /// As it is sent.
-    fn words(self) -> [u64; NOTE_WORDS] {
-        let master = self.key as u64 | (self.name.master as u64) << 32;
-        let how = self.form as u64 | (self.topology as u64) << 8;
-        [self.at, self.addr, master, self.size, self.holder as u64 | how << 32, self.name.number]
-    }
-    /// `None`: there is no such form.
-    pub(super) fn of([at, addr, whose, size, from, number]: [u64; NOTE_WORDS]) -> Option<Note> {
-        let (form, name) = (Form::of((from >> 32) as u8)?, Name { master: (whose >> 32) as u32, number });
-        Some(Note { at, addr, key: whose as u32, size, holder: from as u32, form, name, topology: (from >> 40) as u32 })
-    }
-    /// Where other leaders find the block.
-    pub(super) fn place(&self) -> Place {
-        Place { addr: self.addr, rkey: self.key }
-    }
-}
-
-pub(super) const NOTE_WORDS: usize = 6;
 
 /// Bytes between the records and the data: the wide record, words of which a bit for each part says that it is there, the group's bitmap,
 /// and for each reader that does not belong to this leader a word that is 1 when it has read.
@@ -180,12 +142,7 @@ fn note_of(ep: &Endpoint, block: BlockRef, shared: &Shared<'_>, size: u64, (form
         None => 0,
     };
     let at = addr - ep.spool.bytes(0) as u64;
-    Ok(Note { at, addr, key, size, holder: ep.rank, form, name, topology: topology_of(ep) })
-}
-
-/// What tells this process's topology from others, in 24 bits.
-fn topology_of(ep: &Endpoint) -> u32 {
-    ep.topology.as_ref().map_or(0, |topology| topology.digest() >> 8 | 1)
+    Ok(Note { at, addr, key, size, holder: ep.rank, form, name, topology: topology_of(ep), there: 0 })
 }
 
 /// The master's part.
@@ -221,7 +178,8 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
     let told = note_of(ep, block, &shared, len as u64, (form, name)).and_then(|note| {
         let held = if form == Form::Chain { Held::chained(block, bits) } else { Held::of_tree(block) };
         ep.any_source.wides().push(held);
-        super::tell_words(ep, context, shape.leaders[0], &note.words(), None)
+        let note = Note { there: len as u64, ..note };
+        super::tell_words(ep, context, shape.leaders[0], &note.words(bits), None)
     });
     told.inspect_err(|_| {
         ep.any_source.wides().retain(|held| held.block.at != block.at);
@@ -280,23 +238,33 @@ pub(super) struct Leader<'a> {
     pub(super) shape: Shape,
     pub(super) number: u32,
     pub(super) shared: Shared<'a>,
-    /// What it tells.
+    /// What it tells, and the group's bitmap.
     mine: Note,
+    group: Vec<u64>,
     /// Where it is told.
     inc: &'a Incoming,
 }
 
 /// A leader's part: fetches, tells its children. What is left is a multicast within the node, from the block that is returned.
-pub(super) fn forward(ep: &'static Endpoint, context: &Context, inc: &Incoming, note: Note) -> Result<Told> {
+pub(super) fn forward(
+    ep: &'static Endpoint,
+    context: &Context,
+    inc: &Incoming,
+    (note, sent): (Note, &[u64]),
+) -> Result<Told> {
     let wrong = || garbled(ep, note.holder);
     let words = (context.group.size() as usize).div_ceil(64);
-    let size = usize::try_from(note.size).ok().filter(|n| *n < SPOOL_WINDOW).ok_or_else(wrong)?;
+    let size = usize::try_from(note.size).ok().filter(|n| *n < SPOOL_WINDOW && note.there <= note.size);
+    let size = size.ok_or_else(wrong)?;
     if note.at.saturating_add((wide_bytes(words) + size) as u64) > SPOOL_WINDOW as u64 {
         return Err(wrong());
     }
     let from = Holder::of(ep, context, note.holder, note.at, note.place())?;
     let mut group = vec![0u64; words];
-    from.read_words(group_at(words), &mut group)?;
+    match sent.len() {
+        0 => from.read_words(group_at(words), &mut group)?,
+        _ => group.copy_from_slice(sent),
+    }
     if members(&group).any(|r| r >= context.group.size()) {
         return Err(wrong());
     }
@@ -331,7 +299,7 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, inc: &Incoming, 
     wide.ready.store(0, Ordering::Relaxed);
     let mine = note_of(ep, block, &shared, note.size, (note.form, note.name));
     let mine = mine.inspect_err(|_| _ = ep.spool.give_back(block))?;
-    let leader = Leader { ep, context, note, from, shape, number, shared, mine, inc };
+    let leader = Leader { ep, context, note, from, shape, number, shared, mine, group, inc };
     let done = if note.form.in_parts() { leader.by_parts(block) } else { leader.by_pieces(block) };
     // From here on the block stays for others as long as these wait for it.
     ep.any_source.wides().iter_mut().filter(|held| held.block.at == block.at).for_each(Held::is_over);
@@ -340,9 +308,9 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, inc: &Incoming, 
 
 impl Leader<'_> {
     /// Tells a child, by number. One that is gone is the master's to find out.
-    fn tell(&self, child: u32) {
-        let rank = self.shape.leaders[child as usize];
-        let _ = super::tell_words(self.ep, self.context, rank, &self.mine.words(), Some(self.inc));
+    fn tell(&self, child: u32, there: usize) {
+        let (rank, note) = (self.shape.leaders[child as usize], Note { there: there as u64, ..self.mine });
+        let _ = super::tell_words(self.ep, self.context, rank, &note.words(&self.group), Some(self.inc));
     }
 
     /// Nothing more comes. The block stays: others look into it.
@@ -354,11 +322,11 @@ impl Leader<'_> {
     fn by_pieces(&self, block: BlockRef) -> Result<()> {
         let (ep, wide, size) = (self.ep, wide_of(&self.shared), self.shared.size);
         let data_at = wide_bytes(self.shared.words);
-        let mut fetch = Fetch { ep, from: &self.from, holder: self.note.holder, data_at, known: 0 };
+        let mut fetch = Fetch { ep, from: &self.from, holder: self.note.holder, data_at, known: self.note.there };
         let first = size.min(PIECE);
         fetch.piece(self.shared.data(), 0, first, &wide.ready).inspect_err(|_| _ = ep.spool.give_back(block))?;
         ep.any_source.wides().push(Held::of_tree(block));
-        self.shape.below(self.number).into_iter().for_each(|child| self.tell(child));
+        self.shape.below(self.number).into_iter().for_each(|child| self.tell(child, first));
         let mut at = first;
         while at < size {
             let len = PIECE.min(size - at);
@@ -376,7 +344,7 @@ impl Leader<'_> {
         let mut all = || {
             for child in self.shape.below(self.number) {
                 gathering.hand_down(child)?;
-                self.tell(child);
+                self.tell(child, 0);
                 told += 1;
             }
             gathering.all()
