@@ -2986,6 +2986,52 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_mcast_reduce
   end interface
 
+  !> Gives each rank of a group that is chosen for this one call its own message of each. All members of the
+  !! group make the call, with the same group and size; nobody else takes part. Calls of one rank with others
+  !! must be made in the same order by both.
+  !! the bitmap is an array of INTEGER(8).
+  !! @param sent a message for each member, in the order of the ranks; may be FMPL_NULL when size is 0.
+  !! @param size bytes of one message, the same on all members.
+  !! @param received room for a message of each member, which come in the order of the ranks; it does not
+  !!     overlap with sent.
+  !! @param members the group, bit r % 64 of word r / 64 for rank r; this rank is among them.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_COMM, FMPL_ERR_BUSY (a collective
+  !!     call is under way); FMPL_ERR_PEER when a member has died: the messages of the others have come all
+  !!     the same, and the communicator can be used as before.
+  interface fmpl_mcast_alltoall
+    subroutine fmpl_mcast_alltoall(sent, size, received, members, comm, ier) bind(C, name="fmpl_mcast_alltoall_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int64_t), dimension(*), intent(in) :: members
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_alltoall
+    subroutine fmpl_mcast_alltoall8(sent, size, received, members, comm, ier) bind(C, name="fmpl_mcast_alltoall8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int64_t), dimension(*), intent(in) :: members
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_alltoall8
+  end interface
+
   !> Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
   !! function is called with parts of the vectors, inout before in in the order of the ranks, and must call
   !! nothing of the library. Registering it again replaces what was said before. May be called at any time.

@@ -1756,6 +1756,24 @@ int fmpl_mcast_reduce(void *buf, int count, fmpl_func func, const uint64_t *memb
     fmpl_comm comm);
 
 /**
+ * Gives each rank of a group that is chosen for this one call its own message of each. All members of the
+ * group make the call, with the same group and size; nobody else takes part. Calls of one rank with others
+ * must be made in the same order by both.
+ *
+ * @param[in] sent a message for each member, in the order of the ranks; may be NULL when size is 0.
+ * @param[in] size bytes of one message, the same on all members.
+ * @param[in] received room for a message of each member, which come in the order of the ranks; it does not
+ *     overlap with sent.
+ * @param[in] members the group, bit r % 64 of word r / 64 for rank r; this rank is among them.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_COMM, FMPL_ERR_BUSY (a collective call
+ *     is under way); FMPL_ERR_PEER when a member has died: the messages of the others have come all the same,
+ *     and the communicator can be used as before.
+ */
+int fmpl_mcast_alltoall(const void *sent, size_t size, void *received, const uint64_t *members,
+    fmpl_comm comm);
+
+/**
  * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
  * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
  * nothing of the library. Registering it again replaces what was said before. May be called at any time.
@@ -2971,6 +2989,8 @@ int pfmpl_reduce_scatter(const void *all, void *buf, int count, fmpl_func func, 
 int pfmpl_scan(void *buf, int count, fmpl_func func, fmpl_comm comm);
 int pfmpl_exscan(void *buf, int count, fmpl_func func, fmpl_comm comm);
 int pfmpl_mcast_reduce(void *buf, int count, fmpl_func func, const uint64_t *members, int root,
+    fmpl_comm comm);
+int pfmpl_mcast_alltoall(const void *sent, size_t size, void *received, const uint64_t *members,
     fmpl_comm comm);
 int pfmpl_func_register(fmpl_func func, size_t element_size, int commutes);
 int pfmpl_ibarrier(fmpl_comm comm);

@@ -497,6 +497,8 @@
       external fmpl_scatterv8
       external fmpl_alltoallv
       external fmpl_mcast_reduce
+      external fmpl_mcast_alltoall
+      external fmpl_mcast_alltoall8
       external fmpl_func_register
       external fmpl_ibarrier
       external fmpl_ibcast

@@ -163,6 +163,10 @@ pub struct Config {
     pub coll_between: BetweenWay,
     /// `FMPL_COLL_FAR_BCAST`
     pub far_bcast: FarBcastWay,
+    /// `FMPL_TOPOLOGY`
+    pub topology: Option<String>,
+    /// `FMPL_MCAST_FAR`
+    pub far_mcast: FarMcastWay,
     /// `FMPL_COLL_FAR_BCAST_LONG`, bytes
     pub far_bcast_long: Option<usize>,
     /// `FMPL_COLL_FAR_BCAST_MULTICAST`, bytes
@@ -274,6 +278,8 @@ impl Default for Config {
             coll_nodes: PretendedNodes::Off,
             coll_between: BetweenWay::Auto,
             far_bcast: FarBcastWay::Auto,
+            topology: None,
+            far_mcast: FarMcastWay::Auto,
             far_bcast_long: None,
             far_bcast_multicast: None,
             far_allreduce: FarAllreduceWay::Auto,

@@ -36,6 +36,7 @@ pub mod symbols;
 pub mod system;
 pub mod table;
 pub mod thread;
+pub mod topology;
 pub mod trace;
 pub mod tuning;
 pub mod unused;

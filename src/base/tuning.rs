@@ -70,6 +70,8 @@ pub struct Case<'a> {
     pub crowded: bool,
     /// Readers take lines over.
     pub take_over: bool,
+    /// What is between nodes, as `fmpl info` names it; empty: that is not known, or not asked for.
+    pub network: &'a str,
 }
 
 /// What a number is said of, and so the conditions that it may hang on.
@@ -81,6 +83,8 @@ enum Of {
     Pair,
     /// Ranks that call together. All must choose alike, so what only two of them can know is no condition.
     Team,
+    /// A multicast to several nodes, of which one rank chooses the form.
+    Multicast,
 }
 
 /// What may stand for a number.
@@ -217,6 +221,12 @@ crossovers! {
     coll_far_piece: Team, Kind::Within(4096, 1 << 40);
     /// From this many bytes on an allreduce between nodes halves its vectors.
     coll_far_allreduce_halving: Team, Kind::Bytes;
+    /// From this many bytes on a multicast to so many nodes is scattered, and gathered by doubling.
+    mcast_doubling: Multicast, Kind::Bytes;
+    /// From this many bytes on it is gathered round a ring.
+    mcast_ring: Multicast, Kind::Bytes;
+    /// From this many bytes on it goes along a chain.
+    mcast_chain: Multicast, Kind::Bytes;
 }
 
 /// A condition of a section.
@@ -229,6 +239,7 @@ enum Condition {
     Members(usize, usize),
     Crowded(bool),
     TakeOver(bool),
+    Network(String),
 }
 
 impl Condition {
@@ -241,6 +252,7 @@ impl Condition {
             Condition::Members(least, most) => (*least..=*most).contains(&case.members),
             Condition::Crowded(c) => *c == case.crowded,
             Condition::TakeOver(t) => *t == case.take_over,
+            Condition::Network(name) => name.eq_ignore_ascii_case(case.network),
         }
     }
 
@@ -253,7 +265,8 @@ impl Condition {
         match self {
             Condition::Vendor(_) | Condition::Family(_) | Condition::Model(_) => true,
             Condition::Distance(_) => of == Of::Pair,
-            Condition::Members(..) => of == Of::Team,
+            Condition::Members(..) => matches!(of, Of::Team | Of::Multicast),
+            Condition::Network(_) => of == Of::Multicast,
             Condition::Crowded(_) | Condition::TakeOver(_) => of != Of::Process,
         }
     }
@@ -286,7 +299,8 @@ impl Rows {
 
     /// Has it anything for this processor?
     pub fn knows(&self, processor: &Processor) -> bool {
-        let case = Case { processor, distance: Distance::Shared, members: 0, crowded: false, take_over: false };
+        let (distance, members) = (Distance::Shared, 0);
+        let case = Case { processor, distance, members, crowded: false, take_over: false, network: "" };
         self.sections.iter().any(|s| s.conditions.iter().filter(|c| c.is_of_processor()).all(|c| c.holds(&case)))
     }
 
@@ -314,8 +328,8 @@ impl Rows {
 
     /// Do readers take lines over on this processor? What else hangs on that is looked up with it.
     pub fn take_over(&self, processor: &Processor) -> bool {
-        self.at(&Case { processor, distance: Distance::Shared, members: 0, crowded: false, take_over: false }).take_over
-            != 0
+        let (distance, members) = (Distance::Shared, 0);
+        self.at(&Case { processor, distance, members, crowded: false, take_over: false, network: "" }).take_over != 0
     }
 }
 

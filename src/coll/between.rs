@@ -69,7 +69,7 @@ impl Span {
     }
 }
 
-fn node_of(ep: &Endpoint, context: &Context, rank: u32) -> u32 {
+pub(super) fn node_of(ep: &Endpoint, context: &Context, rank: u32) -> u32 {
     match ep.config.coll_nodes {
         PretendedNodes::Off => ep.launch.nodes().node_of(context.group.world_rank(rank)),
         PretendedNodes::Blocks(n) => (rank as u64 * n as u64 / context.group.size() as u64) as u32,

@@ -59,6 +59,8 @@ pub struct Choices {
     pub crowded: bool,
     /// Copies between processes are not turned off.
     pub copies: bool,
+    /// What tells one `FMPL_TOPOLOGY` from another; 0: there is none.
+    pub topology: u64,
 }
 
 /// Members up to which each looks at all others' arrivals.
@@ -100,6 +102,7 @@ impl Choices {
             far_allreduce_halving: config.far_allreduce_halving.unwrap_or(row.coll_far_allreduce_halving),
             crowded: ep.crowded,
             copies,
+            topology: ep.topology.as_ref().map_or(0, |t| 1 << 32 | t.digest() as u64),
         }
     }
 

@@ -75,6 +75,11 @@ impl<'a> Party<'a> {
         self.who.as_ref().map_or(self.team.whole, Vec::len)
     }
 
+    /// The rank of one of them.
+    pub fn rank_of(&self, member: usize) -> u32 {
+        self.who.as_ref().map_or(member as u32, |who| who[member])
+    }
+
     /// Where among them a rank is.
     pub fn place_of(&self, rank: usize) -> Option<usize> {
         self.who.as_ref().map_or(Some(rank), |who| who.iter().position(|r| *r as usize == rank))
@@ -87,7 +92,7 @@ impl<'a> Party<'a> {
     }
 
     fn lane(&self, member: usize) -> Result<Used> {
-        let rank = self.who.as_ref().map_or(member as u32, |who| who[member]);
+        let rank = self.rank_of(member);
         let team = self.team;
         let context = team.ep.context(team.comm)?;
         let lane = team.ep.lane_of(context, rank as i32);
@@ -223,6 +228,20 @@ impl<'a> Party<'a> {
         let coming = from.map(|from| self.begin_receive(from, take)).transpose()?;
         let going = to.map(|to| self.begin_send(to, give)).transpose()?;
         All(coming.into_iter().chain(going).collect()).await
+    }
+
+    /// Sends to one and receives from another at the same time, each of which is done whether the other can be or not.
+    pub async fn swap_apart(&self, to: usize, give: Bytes<'_>, from: usize, take: Room<'_>) -> Result<()> {
+        let (coming, going) = (self.begin_receive(from, take), self.begin_send(to, give));
+        let come = match coming {
+            Ok(message) => message.await,
+            Err(error) => Err(error),
+        };
+        let gone = match going {
+            Ok(message) => message.await,
+            Err(error) => Err(error),
+        };
+        come.and(gone)
     }
 
     /// Receives from many, some at a time.

@@ -389,26 +389,50 @@ pub fn mcast_reduce(comm: i32, data: Room<'_>, count: i32, f: &Function<'_>, bit
     let team = team(endpoint()?, comm)?;
     let v = check_vector(team, data, count, f, "mcast_reduce")?;
     check_root(team, root, "mcast_reduce")?;
-    let wrong = |what: &str| Error::new(Code::Argument, format!("rank {}: mcast_reduce: {what}", team.ep.rank));
-    if bits.is_empty() {
-        return Err(wrong("no bitmap"));
-    }
-    let mut words = vec![0u64; team.whole.div_ceil(64)];
-    let bits = check_bytes(team, bits, size_of_val(&words[..]), "mcast_reduce")?;
-    Room::of(&mut words).copy_from(bits);
-    let who: Vec<u32> = (0..64 * words.len() as u32).filter(|r| words[*r as usize / 64] >> (r % 64) & 1 == 1).collect();
-    if who.last().is_some_and(|last| *last as usize >= team.whole) {
-        return Err(Error::new(Code::Rank, format!("rank {}: mcast_reduce: a bit beyond the last rank", team.ep.rank)));
-    }
-    if !who.contains(&(team.rank as u32)) {
-        return Err(wrong("this rank is no member"));
-    }
-    let Some(root) = who.iter().position(|r| *r == root as u32) else { return Err(wrong("the root is no member")) };
+    let who = members(team, bits, "mcast_reduce")?;
+    let Some(root) = who.iter().position(|r| *r == root as u32) else {
+        return Err(Error::new(Code::Argument, format!("rank {}: mcast_reduce: the root is no member", team.ep.rank)));
+    };
     let _in = InCall::hold(team, "mcast_reduce")?;
     if v.bytes() == 0 || who.len() == 1 {
         return Ok(());
     }
     team.run(group::reduce(team, who, root, v))
+}
+
+/// `fmpl_mcast_alltoall`: block k of `size` bytes at `give` comes to the k-th member of such a bitmap, of which this rank is one, at `take` in the
+/// order of the members. The two do not overlap.
+pub fn mcast_alltoall(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, bits: Bytes<'_>) -> Result<()> {
+    let (team, call) = (team(endpoint()?, comm)?, "mcast_alltoall");
+    let who = members(team, bits, call)?;
+    let all = size.checked_mul(who.len());
+    let all =
+        all.ok_or_else(|| Error::new(Code::Argument, format!("rank {}: {call}: size overflows", team.ep.rank)))?;
+    let (give, take) = (check_bytes(team, give, all, call)?, check_room(team, take, all, call)?);
+    let _in = InCall::hold(team, call)?;
+    if size == 0 {
+        return Ok(());
+    }
+    team.run(group::alltoall(team, who, exchange::Blocks { give, take, size }))
+}
+
+/// The members of a bitmap, of which this rank is one.
+fn members(team: &Team, bits: Bytes<'_>, call: &str) -> Result<Vec<u32>> {
+    let wrong = |what: &str| Error::new(Code::Argument, format!("rank {}: {call}: {what}", team.ep.rank));
+    if bits.is_empty() {
+        return Err(wrong("no bitmap"));
+    }
+    let mut words = vec![0u64; team.whole.div_ceil(64)];
+    let bits = check_bytes(team, bits, size_of_val(&words[..]), call)?;
+    Room::of(&mut words).copy_from(bits);
+    let who: Vec<u32> = (0..64 * words.len() as u32).filter(|r| words[*r as usize / 64] >> (r % 64) & 1 == 1).collect();
+    if who.last().is_some_and(|last| *last as usize >= team.whole) {
+        return Err(Error::new(Code::Rank, format!("rank {}: {call}: a bit beyond the last rank", team.ep.rank)));
+    }
+    if !who.contains(&(team.rank as u32)) {
+        return Err(wrong("this rank is no member"));
+    }
+    Ok(who)
 }
 
 /// The vector of so many elements.

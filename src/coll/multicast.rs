@@ -31,13 +31,14 @@ use std::sync::atomic::Ordering;
 use super::between::Span;
 use super::messages::Party;
 use super::team::Team;
-use super::tree::Branch;
+use super::tree::branches;
 use crate::base::bytes::Room;
 use crate::base::clock::now_ns;
 use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::base::named::Named;
+use crate::base::topology::Branches;
 use crate::fabric::network::cache::Kept;
 use crate::fabric::network::multicast::{Group, Header, WINDOW};
 
@@ -64,23 +65,23 @@ const STRAGGLERS_NS: u64 = 500_000;
 const BUSY_NS: u64 = 100_000;
 
 /// Sends a word down the tree: what `word` says at the top.
-async fn down(p: &Party<'_>, branch: Branch, mut word: u64) -> Result<u64> {
-    if let Some(parent) = branch.parent() {
+async fn down(p: &Party<'_>, branch: &Branches, mut word: u64) -> Result<u64> {
+    if let Some(parent) = branch.parent {
         word = p.receive_word(parent).await?;
     }
-    for child in branch.children() {
+    for child in branch.children.iter().copied() {
         p.send_word(child, word).await?;
     }
     Ok(word)
 }
 
 /// The smallest of all words, at the top.
-async fn up(p: &Party<'_>, branch: Branch, word: u64) -> Result<u64> {
+async fn up(p: &Party<'_>, branch: &Branches, word: u64) -> Result<u64> {
     let mut least = word;
-    for child in branch.children() {
+    for child in branch.children.iter().copied() {
         least = least.min(p.receive_word(child).await?);
     }
-    if let Some(parent) = branch.parent() {
+    if let Some(parent) = branch.parent {
         p.send_word(parent, least).await?;
     }
     Ok(least)
@@ -107,7 +108,7 @@ pub(super) async fn is_possible(team: &Team, span: &Span) -> Result<bool> {
 
 /// The nodes' first members try to make the group. `None`: one of them could not, or packets do not come.
 async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
-    let branch = Branch::of(p, 0);
+    let branch = &branches(p, 0);
     let joined = match team.ep.fabric_here() {
         Some(fabric) => fabric.join_group(team.name_of_group()?).map_err(|e| e.detail().to_owned()),
         None => Err("this process is not on the fabric between nodes".to_owned()),
@@ -173,14 +174,14 @@ pub(super) async fn bcast(p: &Party<'_>, team: &Team, data: Room<'_>, root: usiz
 }
 
 async fn bcast_by(p: &Party<'_>, team: &Team, means: &mut Means, data: Room<'_>, root: usize) -> Result<()> {
-    let branch = Branch::of(p, root);
+    let branch = &branches(p, root);
     means.operation += 1;
     if core::mem::replace(&mut means.root, root) != root {
         // What is in its places is of earlier calls.
         means.group.take(&mut |_, _| {});
         up(p, branch, 0).await?;
     }
-    let (parent, children) = (branch.parent(), branch.children().collect());
+    let (parent, children) = (branch.parent, branch.children.clone());
     let (region, last_ns) = (None, now_ns());
     let mut call = Call { p, team, means, region, data, parent, children, window: 0, came: [0; 2], last_ns };
     if call.parent.is_none() { call.root().await } else { call.member().await }

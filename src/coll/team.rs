@@ -225,7 +225,7 @@ impl Team {
             return Err(Error::new(
                 Code::Setting,
                 format!(
-                    "rank {}: the settings of collective calls (FMPL_COLL_*, FMPL_CMA, FMPL_TAKE_OVER) or the tuning file (FMPL_TUNING) differ from those of rank {}; give all ranks the same",
+                    "rank {}: the settings of collective calls (FMPL_COLL_*, FMPL_CMA, FMPL_TAKE_OVER, FMPL_TOPOLOGY) or the tuning file (FMPL_TUNING) differ from those of rank {}; give all ranks the same",
                     self.ep.rank, self.ranks[0]
                 ),
             ));

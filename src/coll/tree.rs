@@ -14,14 +14,19 @@
 //! | alltoall | pairs at growing distance | n |
 //! | scan | blocks that double (Hillis, Steele 1986) | log n |
 //!
+//! Where it is known which nodes share a switch (`FMPL_TOPOLOGY`), the trees of bcast and reduce reach each switch once, and chains and rings go
+//! from neighbour to neighbour.
+//!
 //! Where elements are combined, it is always a block of ranks with the block right behind it, in this order: functions need not commute. The
-//! tree of the combinations depends on the number of members alone, so every run gives the same bits, and all members do.
+//! tree of the combinations depends on the number of members and the topology alone, so every run gives the same bits, and all members do.
 
+use super::between::node_of;
 use super::exchange::{Blocks, Pattern};
 use super::function::Vector;
 use super::messages::Party;
 use crate::base::bytes::{Bytes, Room, Scratch};
 use crate::base::error::Result;
+use crate::base::topology::{Branches, Topology};
 
 /// All have come.
 pub(super) async fn barrier(p: &Party<'_>) -> Result<()> {
@@ -34,11 +39,50 @@ pub(super) async fn barrier(p: &Party<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A member and its part of the binomial tree with this root. Members count from the root on; below a member are the next ones.
-#[derive(Clone, Copy)]
-pub(super) struct Branch {
+/// The members as a tree of switches knows them: what is known of that, and the nodes that they are on.
+fn topology<'a>(p: &Party<'a>) -> Option<(&'a Topology, Vec<u32>)> {
+    let (ep, comm) = (p.team().ep, p.team().comm);
+    let topology = ep.topology.as_ref()?;
+    let context = ep.context(comm).ok()?;
+    Some((topology, (0..p.len()).map(|member| node_of(ep, context, p.rank_of(member))).collect()))
+}
+
+/// A member's place in the tree with this root: over switches, if they are known, else the binomial one.
+pub(super) fn branches(p: &Party<'_>, root: usize) -> Branches {
+    match topology(p) {
+        Some((topology, nodes)) => topology.branches(&nodes, root, p.me),
+        None => {
+            let branch = Branch::of(p, root);
+            Branches {
+                parent: branch.parent(),
+                children: branch.parts().map(|(child, _)| branch.real(child)).collect(),
+            }
+        }
+    }
+}
+
+/// The same for vectors that are combined in the members' order at member 0, the nearest child first: over switches only where the
+/// members below each are neighbours.
+pub(super) fn branches_in_order(p: &Party<'_>) -> Branches {
+    let over_switches = topology(p).filter(|(topology, nodes)| topology.order(nodes, 0).is_sorted());
+    let mut found = match over_switches {
+        Some((topology, nodes)) => topology.branches(&nodes, 0, p.me),
+        None => {
+            let branch = Branch::of(p, 0);
+            Branches { parent: branch.parent(), children: branch.parts().map(|(child, _)| child).collect() }
+        }
+    };
+    found.children.sort_unstable();
+    found
+}
+
+/// A member and its part of the binomial tree with this root. Members count from the root on, or in the order of their switches; below a
+/// member are the next ones.
+struct Branch {
     n: usize,
     root: usize,
+    /// The order, if it is not that of the members.
+    order: Option<Vec<usize>>,
     /// Its number from the root on.
     v: usize,
     /// How many its part of the tree may have, itself included; a power of two.
@@ -46,41 +90,52 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    pub(super) fn of(p: &Party<'_>, root: usize) -> Branch {
+    fn of(p: &Party<'_>, root: usize) -> Branch {
+        Branch::at(p, root, None, (p.me + p.len() - root) % p.len())
+    }
+
+    /// The same in the order of the switches, if they are known.
+    fn in_order(p: &Party<'_>, root: usize) -> Branch {
+        let order = topology(p).map(|(topology, nodes)| topology.order(&nodes, root));
+        match order.as_ref().and_then(|order| order.iter().position(|member| *member == p.me)) {
+            Some(v) => Branch::at(p, root, order, v),
+            None => Branch::of(p, root),
+        }
+    }
+
+    fn at(p: &Party<'_>, root: usize, order: Option<Vec<usize>>, v: usize) -> Branch {
         let n = p.len();
-        let v = (p.me + n - root) % n;
         let top = if v == 0 { n.next_power_of_two() } else { 1 << v.trailing_zeros() };
-        Branch { n, root, v, top }
+        Branch { n, root, order, v, top }
     }
 
     /// The member with this number from the root on.
-    fn real(self, v: usize) -> usize {
-        (v + self.root) % self.n
+    fn real(&self, v: usize) -> usize {
+        match &self.order {
+            Some(order) => order[v % self.n],
+            None => (v + self.root) % self.n,
+        }
     }
 
-    pub(super) fn parent(self) -> Option<usize> {
+    fn parent(&self) -> Option<usize> {
         (self.v != 0).then(|| self.real(self.v - self.top))
     }
 
     /// The children's numbers from the root on, and how many their parts may have; the largest part first.
-    fn parts(self) -> impl Iterator<Item = (usize, usize)> {
+    fn parts(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (v, n) = (self.v, self.n);
         let powers = core::iter::successors(Some(self.top / 2), |most| Some(most / 2)).take_while(|most| *most > 0);
-        powers.map(move |most| (self.v + most, most)).filter(move |(child, _)| *child < self.n)
-    }
-
-    /// The children, the one with the largest part of the tree first.
-    pub(super) fn children(self) -> impl Iterator<Item = usize> {
-        self.parts().map(move |(child, _)| self.real(child))
+        powers.map(move |most| (v + most, most)).filter(move |(child, _)| *child < n)
     }
 }
 
-/// The root's bytes to all, by a binomial tree.
+/// The root's bytes to all, by a tree.
 pub(super) async fn bcast(p: &Party<'_>, data: Room<'_>, root: usize) -> Result<()> {
-    let branch = Branch::of(p, root);
-    if let Some(parent) = branch.parent() {
+    let branches = branches(p, root);
+    if let Some(parent) = branches.parent {
         p.receive(parent, data).await?;
     }
-    for child in branch.children() {
+    for child in branches.children {
         p.send(child, *data).await?;
     }
     Ok(())
@@ -88,8 +143,8 @@ pub(super) async fn bcast(p: &Party<'_>, data: Room<'_>, root: usize) -> Result<
 
 /// The same for long messages: a part to each, and the parts round a ring.
 pub(super) async fn bcast_ring(p: &Party<'_>, data: Room<'_>, root: usize) -> Result<()> {
-    let branch = Branch::of(p, root);
-    let Branch { n, v, top, .. } = branch;
+    let branch = Branch::in_order(p, root);
+    let (n, v, top) = (branch.n, branch.v, branch.top);
     let parts = |from: usize, to: usize| {
         let at = |v: usize| data.len() * v.min(n) / n;
         data.part(at(from), at(to) - at(from))
@@ -110,9 +165,9 @@ pub(super) async fn bcast_ring(p: &Party<'_>, data: Room<'_>, root: usize) -> Re
 
 /// The same for long messages: from member to member, in pieces.
 pub(super) async fn bcast_chain(p: &Party<'_>, data: Room<'_>, root: usize, piece: usize) -> Result<()> {
-    let n = p.len();
-    let v = (p.me + n - root) % n;
-    let (from, to) = ((v > 0).then_some((p.me + n - 1) % n), (v + 1 < n).then_some((p.me + 1) % n));
+    let branch = Branch::in_order(p, root);
+    let (n, v) = (branch.n, branch.v);
+    let (from, to) = ((v > 0).then(|| branch.real(v + n - 1)), (v + 1 < n).then(|| branch.real(v + 1)));
     p.hand_on(from, to, data, piece).await
 }
 
@@ -133,20 +188,16 @@ impl Partial {
 
 /// All vectors, combined in the members' order, to member 0, whose own becomes the result; the others' are used up.
 pub(super) async fn reduce(p: &Party<'_>, vector: Vector<'_>) -> Result<()> {
-    let n = p.len();
     let partial = Partial::new(vector.bytes());
-    let mut mask = 1;
-    while mask < n {
-        if p.me & mask != 0 {
-            return p.send(p.me - mask, *vector.at).await;
-        }
-        if p.me + mask < n {
-            p.receive(p.me + mask, partial.first()).await?;
-            vector.fold(*partial.first()).map_err(|panic| p.panicked(panic))?;
-        }
-        mask *= 2;
+    let branches = branches_in_order(p);
+    for child in branches.children {
+        p.receive(child, partial.first()).await?;
+        vector.fold(*partial.first()).map_err(|panic| p.panicked(panic))?;
     }
-    Ok(())
+    match branches.parent {
+        Some(parent) => p.send(parent, *vector.at).await,
+        None => Ok(()),
+    }
 }
 
 /// The members of an allreduce as a power of two of blocks of neighbours: of the first ones two make a block.

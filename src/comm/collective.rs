@@ -236,6 +236,37 @@ impl Comm<'_> {
         function.with(|f| self.claims.collective(|| call(f)))?
     }
 
+    /// Gives each of the ranks named, a group chosen for this call, its own block of `sent`, which has one for each of them in the order of the ranks; theirs
+    /// come to `received` in the same order. All of them make the call, this one among them, and nobody else takes part.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut received = [0u32; 2];
+    /// world.mcast_alltoall(&[3, 4], &mut received, [0])?;
+    /// assert_eq!(received, [3, 4]);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// [`Code::Argument`]: the two are not as long as each other, or no block for each; [`Code::Peer`] when a member has died: the blocks of the others
+    /// have come all the same, and the communicator is as usable as before.
+    pub fn mcast_alltoall<T: Plain>(
+        &self,
+        sent: &[T],
+        received: &mut [T],
+        members: impl IntoIterator<Item = usize>,
+    ) -> Result<()> {
+        let bits = self.bitmap("mcast_alltoall", members)?;
+        let many = bits.iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
+        if sent.len() != received.len() || !sent.len().is_multiple_of(many) {
+            let text = format!("mcast_alltoall of {} elements for {} of {many} ranks", sent.len(), received.len());
+            return Err(Error::new(Code::Argument, text));
+        }
+        let (size, give, take) = (size_of_val(sent) / many, Bytes::of(sent), Room::of(received));
+        let bits = Bytes::of(&bits);
+        self.claims.collective(|| coll::mcast_alltoall(self.id, give, size, take, bits))?
+    }
+
     /// `all` is a block of `each` elements for each rank.
     pub(super) fn check_length(&self, call: &str, all: usize, each: usize) -> Result<()> {
         if each.checked_mul(self.size) == Some(all) {

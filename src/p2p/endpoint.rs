@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::base::by_rank::ByRank;
-use crate::base::config::{self, Config};
+use crate::base::config::{self, Config, PretendedNodes};
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{self, Level, tell};
 use crate::base::processor::Processor;
+use crate::base::topology::Topology;
 #[cfg(feature = "trace")]
 use crate::base::trace;
 use crate::base::trace::traced;
@@ -73,6 +74,8 @@ pub struct Endpoint {
     pub spool: Spool,
     /// The settings.
     pub config: Config,
+    /// Which nodes share a switch, if that is known.
+    pub topology: Option<Topology>,
     /// This process's memory that peers map.
     pub region: Arc<Region>,
     /// Memory of `fmpl_alloc`.
@@ -231,9 +234,11 @@ impl Endpoint {
         crowded: bool,
     ) -> Result<Endpoint> {
         let (rank, size) = (region.rank(), region.size());
+        let topology = read_topology(&config, launch.nodes().nodes())?;
         Ok(Endpoint {
             rank,
             size,
+            topology,
             contexts: Contexts::new(rank, size)?,
             lanes: LaneTable::new(size.min(4096) as usize)?,
             tuning,
@@ -424,6 +429,17 @@ impl Drop for Endpoint {
         // SAFETY: the endpoint is going away, so no thread is in the library.
         self.lanes.clear(&unsafe { Unused::promised() });
     }
+}
+
+/// Which nodes share a switch, as the setting says of so many nodes.
+fn read_topology(config: &Config, nodes: u32) -> Result<Option<Topology>> {
+    let Some(text) = &config.topology else { return Ok(None) };
+    let nodes = match config.coll_nodes {
+        PretendedNodes::Off => nodes,
+        PretendedNodes::Blocks(n) | PretendedNodes::Cyclic(n) => n,
+    };
+    let read = Topology::parse(text, nodes);
+    read.map(Some).map_err(|why| Error::new(Code::Setting, format!("FMPL_TOPOLOGY={text}: {why}")))
 }
 
 /// What this machine's tuning file says, and which it is. `tells`: this rank says which files are passed over, for all of its node.

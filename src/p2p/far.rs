@@ -449,6 +449,7 @@ fn on_number(link: &Arc<Link>, number: u32) {
                 })
             }
             Ask::Lend => return lend::lend(ep, link, at),
+            Ask::Block => return ep.any_source.serve_block(link.peer, u32::try_from(at).ok()?, seq),
             Ask::Subscribe => {
                 if !doorbell::barrier() {
                     doorbell::pause();

@@ -68,7 +68,8 @@ impl Tuning {
     /// What these rows say of a processor, and the settings.
     pub fn of(rows: Rows, processor: Processor, config: &Config, crowded: bool) -> Tuning {
         let take_over = config.take_over.unwrap_or_else(|| rows.take_over(&processor));
-        let of = |distance| rows.at(&Case { processor: &processor, distance, members: 0, crowded, take_over });
+        let case = |distance| Case { processor: &processor, distance, members: 0, crowded, take_over, network: "" };
+        let of = |distance| rows.at(&case(distance));
         let all = of(Distance::Shared);
         let eager = config.eager_bytes.unwrap_or(match config.way {
             Way::Auto => all.eager,
@@ -101,8 +102,13 @@ impl Tuning {
 
     /// The numbers of ranks that call together.
     pub fn team(&self, members: usize, crowded: bool) -> Crossovers {
+        self.multicast(members, crowded, "")
+    }
+
+    /// The numbers of a multicast to so many nodes over this network.
+    pub fn multicast(&self, members: usize, crowded: bool, network: &str) -> Crossovers {
         let (processor, take_over) = (&self.processor, self.take_over);
-        self.rows.at(&Case { processor, distance: Distance::Shared, members, crowded, take_over })
+        self.rows.at(&Case { processor, distance: Distance::Shared, members, crowded, take_over, network })
     }
 }
 

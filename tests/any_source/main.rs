@@ -6,6 +6,7 @@
 //! | `full` | a full ring: how many sends complete, who is woken, what memory it takes; a ring in shares |
 //! | `multicast` | groups of all kinds, many at once; non-members and the master stopped; a member that dies |
 //! | `tasks` | one receive for a task or a multicast |
+//! | `overlap` | groups that overlap, all under way at once, between nodes; a death in the middle of it |
 //! | `rdma` | the same between nodes |
 //! | `faults` | senders that die, with and without a slot of their own; stopped ones; wrong arguments |
 
@@ -15,13 +16,14 @@ mod ranks;
 mod faults;
 mod full;
 mod multicast;
+mod overlap;
 mod rdma;
 mod tasks;
 mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 18] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
@@ -35,12 +37,14 @@ const TESTS: [Test; 16] = [
     ("multicast_needs_nobody_else", multicast::stopped),
     ("who_gave_contact_up_receives_all_the_same", multicast::strangers),
     ("a_dead_member_is_told_to_the_master", multicast::dead),
+    ("overlapping_multicasts_end", overlap::overlapping),
+    ("and_when_a_rank_dies", overlap::deaths),
     ("everything_between_nodes_over_rdma", rdma::over_rdma),
     ("a_task_or_a_multicast_whichever_comes", tasks::tasks),
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 19] = [
+const BODIES: [Body; 21] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),
@@ -59,6 +63,8 @@ const BODIES: [Body; 19] = [
     ("tasks and multicasts", tasks::come_in_any_order),
     ("task or multicast in turn", tasks::take_turns),
     ("dies beside tasks", tasks::one_dies),
+    ("storms", overlap::storms),
+    ("dies in a storm", overlap::dies_in_a_storm),
     ("wrong", faults::gives_wrong_arguments),
 ];
 

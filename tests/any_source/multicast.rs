@@ -5,20 +5,21 @@ use crate::ranks::Job;
 use crate::ranks::bytes::{Draw, check, message};
 use crate::ranks::calls::*;
 use fmpl::ffi::c::*;
+use fmpl::launch::embedded::Nodes;
 
-fn try_mcast(buf: &[u8], members: &[u64], ticket: Option<&mut u64>) -> i32 {
+pub fn try_mcast(buf: &[u8], members: &[u64], ticket: Option<&mut u64>) -> i32 {
     let ticket = ticket.map_or(std::ptr::null_mut(), std::ptr::from_mut);
     // SAFETY: valid memory, which the tests leave alone until the ticket is complete.
     unsafe { fmpl_mcast(buf.as_ptr().cast(), buf.len(), members.as_ptr(), WORLD, ticket) }
 }
 
-fn mcast_wait(ticket: u64) -> i32 {
+pub fn mcast_wait(ticket: u64) -> i32 {
     // SAFETY: no memory.
     unsafe { fmpl_mcast_wait(ticket) }
 }
 
 /// (code, bytes, master)
-fn try_mcast_recv(buf: &mut [u8]) -> (i32, usize, i32) {
+pub fn try_mcast_recv(buf: &mut [u8]) -> (i32, usize, i32) {
     let (mut len, mut master) = (usize::MAX, -1);
     // SAFETY: valid memory.
     let code = unsafe { fmpl_mcast_recv(buf.as_mut_ptr().cast(), buf.len(), WORLD, &mut len, &mut master) };
@@ -152,6 +153,13 @@ pub fn groups() {
         for ranks in [2, 5] {
             Job::new(ranks, "groups").settings(settings).run();
         }
+    }
+    // In each form between nodes.
+    for form in ["tree", "chain", "ring", "doubling"] {
+        let job = |ranks| Job::new(ranks, "groups").settings("FMPL_NETWORK=tcp ROUNDS=48").env("FMPL_MCAST_FAR", form);
+        job(7).nodes(Nodes::Cyclic(7)).run();
+        job(7).nodes(Nodes::Blocks(3)).run();
+        job(7).nodes(Nodes::Cyclic(7)).env("FMPL_TOPOLOGY", "((0,3,5)(1,6))((2,4))").run();
     }
 }
 

@@ -218,6 +218,17 @@ static void blocks(void)
         CHECK(mine[0] == (rank == 0 && size > 1 ? size + 1 : rank + 1));
         mine[0] = 0;
     }
+    {
+        /* The first and the last: each gives the other its rank, and its own to itself. */
+        uint64_t members = (uint64_t)1 << (size - 1) | 1;
+        int many = size > 1 ? 2 : 1, give[2] = {10 * rank, 10 * rank + 1}, take[2] = {-1, -1};
+        int place = rank == 0 ? 0 : 1;
+        if (rank == 0 || rank == size - 1) {
+            OK(fmpl_mcast_alltoall(give, sizeof(int), take, &members, FMPL_COMM_WORLD));
+            for (r = 0; r < many; r++) CHECK(take[r] == 10 * (r == 0 ? 0 : size - 1) + place);
+        }
+        CHECK(fmpl_mcast_alltoall(give, sizeof(int), take, NULL, FMPL_COMM_WORLD) == FMPL_ERR_ARGUMENT);
+    }
     OK(fmpl_ibarrier(FMPL_COMM_WORLD));
     CHECK(fmpl_ibcast_wait(FMPL_COMM_WORLD) == FMPL_ERR_REQUEST);
     CHECK(fmpl_scan(mine, N, fmpl_isum, FMPL_COMM_WORLD) == FMPL_ERR_BUSY);

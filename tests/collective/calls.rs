@@ -33,6 +33,13 @@ pub fn calls() {
         fails(fmpl_mcast_reduce(p, 4, Some(fmpl_dsum), &nobody, 0, WORLD), ARGUMENT);
         fails(fmpl_mcast_reduce(p, 4, Some(fmpl_dsum), &beyond, 0, WORLD), RANK);
         fails(fmpl_mcast_reduce(p, 4, Some(fmpl_dsum), &all, n, WORLD), RANK);
+        fails(fmpl_mcast_alltoall(p, 4, p, std::ptr::null(), WORLD), ARGUMENT);
+        fails(fmpl_mcast_alltoall(p, 4, p, &nobody, WORLD), ARGUMENT);
+        fails(fmpl_mcast_alltoall(p, 4, p, &beyond, WORLD), RANK);
+        fails(fmpl_mcast_alltoall(std::ptr::null(), 4, p, &all, WORLD), ARGUMENT);
+        if n > 1 {
+            fails(fmpl_mcast_alltoall(p, usize::MAX, p, &all, WORLD), ARGUMENT);
+        }
         fails(fmpl_func_register(None, 8, 1), ARGUMENT);
         fails(fmpl_func_register(Some(unknown), 0, 1), ARGUMENT);
         fails(fmpl_func_register(Some(fmpl_dsum), 8, 1), ARGUMENT);
@@ -53,8 +60,22 @@ pub fn loses_a_member() {
         let code = unsafe { fmpl_mcast_reduce(v.as_mut_ptr().cast(), 100, Some(fmpl_dsum), &members, root, WORLD) };
         (code, v[99])
     };
+    // Each gives each its rank and the other's.
+    let exchange = |members: u64, dead: Option<i32>| {
+        let who: Vec<i32> = (0..5).filter(|r| members >> r & 1 == 1).collect();
+        let sent: Vec<[i32; 300]> = who.iter().map(|to| [10 * me + to; 300]).collect();
+        let mut received = vec![[-1; 300]; who.len()];
+        let (from, to) = (sent.as_ptr().cast(), received.as_mut_ptr().cast());
+        // SAFETY: a block of 300 numbers for each member, and a word for up to 64 ranks.
+        let code = unsafe { fmpl_mcast_alltoall(from, 1200, to, &members, WORLD) };
+        for (k, from) in who.iter().enumerate().filter(|(_, from)| Some(**from) != dead) {
+            assert!(received[k] == [10 * from + me; 300], "of rank {from}: {:?}", &received[k][..2]);
+        }
+        code
+    };
     for root in [0, 4, 2] {
         assert_eq!(reduce(0b11111, root), (0, if me == root { 5.0 } else { 1.0 }));
+        ok(exchange(0b11111, None));
     }
     barrier();
     if me == 3 {
@@ -69,6 +90,9 @@ pub fn loses_a_member() {
             fails(code, PEER);
         }
         assert_eq!(reduce(0b10111, root), (0, if me == root { 4.0 } else { 1.0 }), "without it");
+        fails(exchange(0b11111, Some(3)), PEER);
+        assert!(last_error().contains("rank 3"), "{}", last_error());
+        ok(exchange(0b10111, None));
     }
     let _ = try_finalize();
 }

@@ -11,6 +11,7 @@
 //! | `lengths` | ranks that call with different lengths, or make different calls, are told so |
 //! | `reductions` | every predefined function in every call, on 1 to 8 ranks |
 //! | `uneven` | gatherv, allgatherv, scatterv, alltoallv, exscan |
+//! | `levels` | levels of the network: messages cross the upper ones as rarely as can be |
 //! | `taken` | lines that readers take over: every payload of calls in a row is compared, with and without |
 //!
 //! `FMPL_TEST_SEED=n` plays one random program only; `FMPL_TEST_LONG=1` plays for a minute.
@@ -24,6 +25,7 @@ mod begun;
 mod calls;
 mod communicators;
 mod lengths;
+mod levels;
 mod lost;
 mod multicast;
 mod random;
@@ -33,7 +35,7 @@ mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 18] = [
+const TESTS: [Test; 20] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -51,10 +53,12 @@ const TESTS: [Test; 18] = [
     ("several_calls_are_under_way_at_a_time", begun::scenes),
     ("uneven_blocks_come_to_their_places", uneven::as_one_process_would),
     ("every_predefined_function_agrees_with_one_process", reductions::agree),
+    ("few_messages_cross_upper_levels", levels::crossings),
+    ("levels_that_cannot_be_are_refused", levels::refused),
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 17] = [
+const BODIES: [Body; 18] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -71,6 +75,7 @@ const BODIES: [Body; 17] = [
     ("leaves some", begun::leaves_some),
     ("gives uneven blocks", uneven::gives),
     ("reduces", reductions::reduces),
+    ("counts crossings", levels::counts_crossings),
     ("takes over", taken::takes_over),
 ];
 

@@ -438,6 +438,16 @@ fn reduces_in_a_group(kind: Kind, count: usize, number: u64, own: &mut Draw, tex
     group[1..].iter().for_each(|r| kind.fold(&mut want, &kind.vector(count, number, *r)));
     let want = if me == root { want } else { mine };
     same(m.bytes(), &want, &format!("{text}: mcast_reduce {kind:?} to {root} of {group:?}"));
+    // And an exchange in the same group.
+    let (each, many) = (count % 5000 + 1, group.len());
+    let block = |from: i32, to: i32| message(each, number ^ (from as u64 * 100 + to as u64));
+    let given: Vec<u8> = group.iter().flat_map(|to| block(me, *to)).collect();
+    let want: Vec<u8> = group.iter().flat_map(|from| block(*from, me)).collect();
+    let (mut give, mut take) = (Memory::new(&given, own), Memory::new(&vec![0x55; each * many], own));
+    let (g, t) = (give.bytes().as_ptr().cast(), take.bytes().as_mut_ptr().cast());
+    // SAFETY: a block for each member, a word for up to 64 ranks.
+    ok(unsafe { fmpl_mcast_alltoall(g, each, t, bits.as_ptr(), comm()) });
+    same(take.bytes(), &want, &format!("{text}: mcast_alltoall of {each} in {group:?}"));
 }
 
 fn play(seed: u64, settings: &str) {

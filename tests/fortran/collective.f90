@@ -73,9 +73,9 @@ program collective
 contains
   ! Blocks of n integers of each rank for each: moved, reduced, and calls that do not wait.
   subroutine blocks()
-    integer, allocatable :: all(:, :), of_all(:, :)
+    integer, allocatable :: all(:, :), of_all(:, :), of_all2(:, :)
     integer :: mine(n), r, k, done
-    allocate (all(n, 0:ranks - 1), of_all(n, 0:ranks - 1))
+    allocate (all(n, 0:ranks - 1), of_all(n, 0:ranks - 1), of_all2(n, 0:ranks - 1))
     do r = 0, ranks - 1
       all(:, r) = [(100 * rank + r + k, k = 1, n)]
     end do
@@ -114,6 +114,11 @@ contains
     call fmpl_mcast_reduce(mine, n, fmpl_isum, [2_8**ranks - 1], 0, FMPL_COMM_WORLD, ier)
     call check(ier)
     if (any(mine /= merge(ranks * (ranks + 1) / 2, rank + 1, rank == 0))) error stop 'mcast_reduce'
+    call fmpl_mcast_alltoall(all, 4 * n, of_all, [2_8**ranks - 1], FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_alltoall(all, 4 * n, of_all2, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(of_all /= of_all2)) error stop 'mcast_alltoall'
     call fmpl_ibarrier(FMPL_COMM_WORLD, ier)
     call check(ier)
     call fmpl_ibarrier_wait(FMPL_COMM_WORLD, ier)

@@ -101,6 +101,17 @@ on_ranks!(blocks_of_slices, [1, 2, 3], 1, |_job, world| {
         world.mcast_reduce(&mut sum, |a: i64, b: i64| a + b, (0..ranks).filter(|r| *r != 1), 0)?;
         let group: i64 = (0..ranks as i64).filter(|r| *r != 1).map(|r| r + 10).sum();
         assert_eq!(sum[0], if me == 0 { group } else { me as i64 + 10 });
+        let members: Vec<usize> = (0..ranks).filter(|r| *r != 1).collect();
+        for len in [1usize, 700, 60_000] {
+            let sent: Vec<u64> = (0..members.len() * len).map(|k| (me * 1000 + k) as u64).collect();
+            let mut received = vec![0; sent.len()];
+            world.mcast_alltoall(&sent, &mut received, members.iter().copied())?;
+            let mine = members.iter().position(|r| *r == me).unwrap();
+            let of = |from: usize| (0..len).map(move |k| (from * 1000 + mine * len + k) as u64);
+            assert_eq!(received, members.iter().flat_map(|from| of(*from)).collect::<Vec<_>>());
+        }
+        let short = world.mcast_alltoall(&[1u8, 2], &mut [0u8], members.iter().copied());
+        assert_eq!(short.unwrap_err().code(), Code::Argument);
     }
     if ranks > 1 {
         assert_eq!(world.allgather(&[1u8], &mut [0u8]).unwrap_err().code(), Code::Argument);

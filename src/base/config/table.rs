@@ -209,6 +209,17 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "FMPL_TOPOLOGY",
+        default: "none",
+        values: "none | blocks:N,N | brackets like ((0-3)(4-7))((8-11)) | file:PATH",
+        meaning: "which nodes share a switch, of one level or several; the same on all ranks. Trees between nodes cross upper levels as rarely as can \
+                  be, and counters that are elsewhere are spread evenly below each switch",
+        set: |c, v| {
+            c.topology = (v != "none").then(|| v.to_owned());
+            Some(())
+        },
+    },
+    Setting {
         name: "FMPL_COUNTERS",
         default: "receiver",
         values: "receiver | elsewhere",
@@ -317,6 +328,13 @@ pub static SETTINGS: &[Setting] = &[
         values: "bytes, with k, M or G",
         meaning: "from this many bytes on a broadcast between nodes goes by multicast, where a group can be joined",
         set: |c, v| bytes(v).map(|n| c.far_bcast_multicast = Some(n)),
+    },
+    Setting {
+        name: "FMPL_MCAST_FAR",
+        default: "auto",
+        values: FarMcastWay::VALUES,
+        meaning: "how a multicast travels between nodes, where this rank is its master",
+        set: |c, v| choose(&mut c.far_mcast, v),
     },
     Setting {
         name: "FMPL_COLL_FAR_ALLREDUCE",

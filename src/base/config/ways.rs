@@ -159,6 +159,20 @@ named! {
         Multicast = "multicast",
     }
 
+    /// How a multicast travels between nodes.
+    FarMcastWay {
+        /// By size, members and network.
+        Auto = "auto",
+        /// Down a binomial tree.
+        Tree = "tree",
+        /// From each node to the next, in pieces.
+        Chain = "chain",
+        /// In parts down the tree, which then go round a ring.
+        Ring = "ring",
+        /// In parts down the tree, which then are exchanged between blocks of nodes that double.
+        Doubling = "doubling",
+    }
+
     /// How an allreduce works between nodes.
     FarAllreduceWay {
         /// By size.

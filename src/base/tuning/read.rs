@@ -81,12 +81,13 @@ fn conditions(inside: &str) -> Result<Vec<Condition>, String> {
                 "members" => range(value).map(|(least, most)| Condition::Members(least, most)),
                 "crowded" => switch.map(Condition::Crowded),
                 "take_over" => switch.map(Condition::TakeOver),
+                "network" if !value.is_empty() => Some(Condition::Network(value.to_owned())),
                 _ => None,
             }
             .ok_or_else(|| {
                 format!(
                     "\"{text}\" is no condition: any | vendor NAME | family N | model N | distance shared|apart | \
-                     members N or N-N or N- | crowded on|off | take_over on|off"
+                     members N or N-N or N- | crowded on|off | take_over on|off | network NAME"
                 )
             })?,
         );
@@ -112,6 +113,7 @@ fn number_of(line: &str, section: &Section) -> Result<(usize, usize), String> {
             Of::Process => format!("{name} holds for all that a process does: by the processor only"),
             Of::Pair => format!("{name} is of a pair of ranks, which has no members"),
             Of::Team => format!("{name} must be the same for all who call together: not by the distance of two"),
+            Of::Multicast => format!("{name} is of multicasts between nodes: not by the distance of two"),
         });
     }
     let number = kind.read(value).ok_or_else(|| format!("{name} = {value}: possible values: {}", kind.values()))?;

@@ -11,7 +11,7 @@ fn intel() -> Processor {
 
 fn case(processor: &Processor) -> Case<'_> {
     let take_over = Rows::shipped().take_over(processor);
-    Case { processor, distance: Distance::Shared, members: 0, crowded: false, take_over }
+    Case { processor, distance: Distance::Shared, members: 0, crowded: false, take_over, network: "" }
 }
 
 /// Every number has a value on every machine: the first section, which has no condition, says all of them.

@@ -141,7 +141,9 @@ type Number<'a> = (&'static str, String, &'a str);
 /// The numbers of two ranks, on near and on far cores.
 fn explained<'a>(found: &'a Found, processor: &Processor) -> [Vec<Number<'a>>; 2] {
     let take_over = found.rows.take_over(processor);
-    let of = |distance| found.rows.explain(&Case { processor, distance, members: 2, crowded: false, take_over });
+    let of = |distance| {
+        found.rows.explain(&Case { processor, distance, members: 2, crowded: false, take_over, network: "" })
+    };
     [of(Distance::Shared), of(Distance::Apart)]
 }
 

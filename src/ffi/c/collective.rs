@@ -277,6 +277,30 @@ pub unsafe extern "C" fn fmpl_mcast_reduce(
     number(found(func).and_then(|f| coll::mcast_reduce(comm, buf, count, &f, members, root)))
 }
 
+/// Gives each rank of a group that is chosen for this one call its own message of each. All members of the group make the call, with the same group and
+/// size; nobody else takes part. Calls of one rank with others must be made in the same order by both.
+///
+/// * sent: a message for each member, in the order of the ranks; may be NULL when `size` is 0.
+/// * size: bytes of one message, the same on all members.
+/// * received: room for a message of each member, which come in the order of the ranks; it does not overlap with `sent`.
+/// * members: the group, bit r % 64 of word r / 64 for rank r; this rank is among them.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_RANK`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY` (a collective call is under way); `FMPL_ERR_PEER` when a member
+/// has died: the messages of the others have come all the same, and the communicator can be used as before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_alltoall(
+    sent: *const c_void,
+    size: usize,
+    received: *mut c_void,
+    members: *const u64,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the buffers and the bitmap; the core looks at null and size itself.
+    let (sent, received, members) = unsafe { (whole(sent), whole_room(received), whole(members.cast())) };
+    number(coll::mcast_alltoall(comm, sent, size, received, members))
+}
+
 /// Lets a function of the program be used in reductions, on this rank; every rank registers its own. The function is called with parts
 /// of the vectors, inout before in in the order of the ranks, and must call nothing of the library. Registering it again
 /// replaces what was said before. May be called at any time.

@@ -55,6 +55,10 @@ entries! {
     fmpl_mcast_reduce_(buf: Buffer, count: In, func: Function, members: Members, root: In, comm: In)
         = fmpl_mcast_reduce;
 
+    /// As [`c::fmpl_mcast_alltoall`]; the bitmap is an array of INTEGER(8).
+    fmpl_mcast_alltoall_, fmpl_mcast_alltoall8_(sent: Data, size: Size, received: Buffer, members: Members, comm: In)
+        = fmpl_mcast_alltoall;
+
     /// As [`c::fmpl_func_register`]; the function is a subroutine (inout, in, count) with an INTEGER count. It must return:
     /// a STOP in it ends the process, and the other ranks get `FMPL_ERR_PEER`.
     fmpl_func_register_(func: Function, element_size: In, commutes: In) = {

@@ -69,11 +69,14 @@ pub enum Ask {
     Counters = 6,
     /// A key of the spool from this address on, for a piece of a block that cannot be registered whole; 0: none any more.
     Lend = 7,
+    /// Where is the peer's block of this multicast, for a leader that reads from it? It stays until that has left.
+    Block = 8,
 }
 
 impl Ask {
     fn of(number: u64) -> Option<Ask> {
-        let all = [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket, Ask::Counters, Ask::Lend];
+        let all =
+            [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket, Ask::Counters, Ask::Lend, Ask::Block];
         all.into_iter().find(|a| *a as u64 == number)
     }
 }
@@ -85,9 +88,10 @@ pub struct Asked {
     pub what: Ask,
     /// The slot; for [`Ask::Ring`] the index.
     pub slot: usize,
-    /// The message or ticket; for [`Ask::Ring`] 1 if its counters are to be with the peer, for [`Ask::Counters`] the receiver.
+    /// The message or ticket; for [`Ask::Ring`] 1 if its counters are to be with the peer, for [`Ask::Counters`] the receiver,
+    /// for [`Ask::Block`] the multicast's number.
     pub seq: u64,
-    /// The address of a ring, or in the spool; the name of a share.
+    /// The address of a ring, or in the spool; the name of a share; a multicast's master.
     pub at: u64,
 }
 

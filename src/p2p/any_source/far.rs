@@ -264,6 +264,15 @@ impl FarShare<'_> {
             && is_too_many(self.word(SENT_AT).load(Ordering::Acquire), taken, self.slots() + senders)
     }
 
+    /// Are half of its slots taken, as far as is known here? Who has the counters elsewhere looks whether there is a message at all.
+    pub fn is_half_full(&self) -> bool {
+        let taken = self.freed();
+        match self.ring.hosts[self.n] {
+            None => self.word(SENT_AT).load(Ordering::Relaxed).saturating_sub(taken) > self.slots() / 2,
+            Some(_) => self.arrival(taken).is_some(),
+        }
+    }
+
     /// Has somebody taken this ticket?
     pub fn is_claimed(&self, ticket: u64) -> bool {
         if let Some(host) = &self.ring.hosts[self.n] {

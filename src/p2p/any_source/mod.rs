@@ -108,7 +108,13 @@ pub struct AnySource {
     /// Offers between nodes that were moved, and that their receivers have not fetched.
     moved: Mutex<Vec<Moved>>,
     /// Blocks of multicasts to several nodes, as master or leader, that are not complete.
-    wides: Mutex<Vec<BlockRef>>,
+    wides: Mutex<Vec<multicast::Held>>,
+    /// Parts of multicasts that this process, as a leader, has read from other leaders, and from who told it since those were late.
+    gathered: [AtomicU64; 2],
+    /// See [`AnySource::told_at`].
+    told_at: Mutex<Vec<&'static Incoming>>,
+    /// The next multicast's number, of those to several nodes of which this process is the master.
+    named: AtomicU64,
     /// Memory of this process that a record in its spool names, where this process may be the one that reads it.
     lent: Mutex<Vec<Lent>>,
     /// Blocks of multicasts whose end nobody asks for.
@@ -189,6 +195,9 @@ impl AnySource {
             far_made: AtomicU32::new(0),
             moved: Mutex::default(),
             wides: Mutex::default(),
+            gathered: Default::default(),
+            told_at: Mutex::default(),
+            named: AtomicU64::new(0),
             lent: Mutex::default(),
             unasked: Mutex::default(),
         })
@@ -240,6 +249,7 @@ impl AnySource {
     /// ([`AnySource::sweep`]).
     pub fn forget(&self, context: &Context, unused: &Unused) {
         let of = |key: Key| (key.0 >> 32) as u32 as i32 == context.handle;
+        self.told_at().retain(|inc| inc.comm != context.handle);
         self.outgoing.remove(of, unused);
         self.incoming.remove(of, unused);
         let number = Domain::of(context).number;
@@ -290,7 +300,7 @@ impl AnySource {
                 let slots = (self.own.0 * self.own.1 / 2).max(1);
                 let mut hosts = vec![None; share::shares(ep.config.spread, ep.size as usize, slots)];
                 if ep.config.counters_elsewhere && slots > 1 {
-                    hosts = far::host::hosts(ep.launch.nodes(), ep.rank, hosts.len().max(2));
+                    hosts = far::host::hosts(ep.launch.nodes(), ep.topology.as_ref(), ep.rank, hosts.len().max(2));
                 }
                 Arc::new(FarRing::new(ep.fabric_here()?, slots, &hosts, epoch).ok()?)
             }
@@ -315,13 +325,18 @@ impl AnySource {
         let n = if home {
             0
         } else if hosts.iter().any(Option::is_some) {
-            far::host::share_of(ep.launch.nodes(), &hosts, sender)
+            far::host::share_of(ep.launch.nodes(), ep.topology.as_ref(), &hosts, sender)
         } else {
             share::share_of(sender, ring.shares())
         };
         let (place, slots) = ring.share(n).place();
         let host = hosts[n].map_or(0, |host| u64::from(host) + 1);
         Some([place.addr, place.rkey as u64 | u64::from(slots.ilog2()) << 32 | host << far::HOST_AT])
+    }
+
+    /// The own rings by which this process is told of multicasts, of communicators by which it has sent or received some.
+    fn told_at(&self) -> crate::base::lock::MutexGuard<'_, Vec<&'static Incoming>> {
+        self.told_at.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn lent(&self) -> crate::base::lock::MutexGuard<'_, Vec<Lent>> {
@@ -348,7 +363,7 @@ impl AnySource {
         self.moved.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn wides(&self) -> crate::base::lock::MutexGuard<'_, Vec<BlockRef>> {
+    fn wides(&self) -> crate::base::lock::MutexGuard<'_, Vec<multicast::Held>> {
         self.wides.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -385,6 +400,7 @@ impl AnySource {
     /// Moves on what only this process can move. `true`: something is left.
     pub fn push(&self, ep: &'static Endpoint) -> bool {
         let more = self.waiting.push(ep);
+        multicast::put_aside(ep);
         if ep.fabric_here().is_some() { more | self.push_far(ep) } else { more }
     }
 }

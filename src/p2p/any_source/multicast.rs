@@ -18,29 +18,47 @@
 //! members read it there, if need be through the kernel. The master may be stopped then, but must leave the buffer alone until the
 //! ticket is complete.
 //!
-//! When members are on other nodes the message goes from node to node first: see `multicast/wide.rs`.
+//! When members are on other nodes the message goes from node to node first.
 //!
-//! This file is the master's part; `multicast/record.rs` has the block and the tree, `multicast/member.rs` the members' part,
-//! `multicast/chunks.rs` how long data goes through the block, `multicast/spread.rs` on which cores.
+//! | file | what it has |
+//! |---|---|
+//! | this one | the master's part |
+//! | `record` | the block and the tree |
+//! | `member` | the members' part |
+//! | `chunks`, `spread` | how long data goes through the block; on which cores |
+//! | `early` | what tells of multicasts before it is asked for |
+//! | `wide`, `note` | from node to node: what is shared, tells, acknowledges |
+//! | `forms`, `gather` | the ways from node to node; a message in parts |
+//! | `held`, `holder` | blocks of such multicasts: of this process, of others |
 
 mod chunks;
+mod early;
+mod forms;
+mod gather;
+mod held;
+mod holder;
 mod member;
+mod note;
 mod record;
 mod spread;
 mod wide;
 
 use chunks::{CHUNK, Chunks};
+pub(in crate::p2p::any_source) use early::Early;
+pub(in crate::p2p::any_source) use held::Held;
 pub(in crate::p2p) use record::members;
 use record::{ACKED, ENTERED, Record, Shared, Told};
 
 #[cfg(loom)]
 pub use record::MulticastBlock;
 
-pub(super) use member::{News, follow_news, incoming, take_news};
+pub(super) use early::{News, take as take_news};
+pub(super) use member::{follow_news, incoming};
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
 use super::check_buffer;
 use super::key_of;
+use super::receive::Incoming;
 use super::send::Message;
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
@@ -107,7 +125,7 @@ pub(in crate::p2p) fn check_members(ep: &Endpoint, context: &Context, bits: &[u6
 pub fn mcast(comm: i32, data: Run, bits: &[u64], keeps: bool) -> Result<u64> {
     let ep = endpoint()?;
     check_buffer(ep, data)?;
-    let context = ep.context(comm)?;
+    let (context, _) = member::incoming(ep, comm)?;
     let (count, root) = check_members(ep, context, bits)?;
     let (words, len) = (bits.len(), data.len());
     if wide::is_wide(ep, context, bits)? {
@@ -140,7 +158,7 @@ pub fn mcast(comm: i32, data: Run, bits: &[u64], keeps: bool) -> Result<u64> {
         data.copy_to(shared.data());
     }
     let told = Told { at: block.at, generation: block.generation, master: ep.rank };
-    if let Err(e) = tell(ep, context, root, told) {
+    if let Err(e) = tell(ep, context, root, told, None) {
         give_back(ep, block);
         return Err(e);
     }
@@ -240,12 +258,19 @@ fn take(ep: &'static Endpoint, comm: i32, bytes: usize, charge: usize) -> Result
 }
 
 /// Tells a rank of the communicator where a multicast is.
-fn tell(ep: &'static Endpoint, context: &Context, rank: u32, told: Told) -> Result<()> {
-    tell_words(ep, context, rank, &told.words())
+fn tell(ep: &'static Endpoint, context: &Context, rank: u32, told: Told, inc: Option<&Incoming>) -> Result<()> {
+    tell_words(ep, context, rank, &told.words(), inc)
 }
 
-/// Sends a rank a message of the library's own, which is read before this returns.
-fn tell_words(ep: &'static Endpoint, context: &Context, rank: u32, words: &[u64]) -> Result<()> {
+/// Sends a rank a message of the library's own, which is read before this returns. `inc`: the own ring of such messages, if this thread has it
+/// claimed. While there is no room for this one, what has come there is put aside: whoever waits for room in it may be the one who makes some.
+fn tell_words(
+    ep: &'static Endpoint,
+    context: &Context,
+    rank: u32,
+    words: &[u64],
+    inc: Option<&Incoming>,
+) -> Result<()> {
     let index = index_of(context);
     let out = match ep.any_source.outgoing.find(key_of(context.handle, rank as i32, index)) {
         Some(out) => out,
@@ -257,6 +282,10 @@ fn tell_words(ep: &'static Endpoint, context: &Context, rank: u32, words: &[u64]
         let mut waiter = Waiter::new();
         while !message.step(ep)? {
             if !waiter.spin() {
+                match inc {
+                    Some(inc) => inc.put_aside(ep),
+                    None => put_aside(ep),
+                }
                 waiter.slow(&message.scene(ep))?;
             }
         }
@@ -308,7 +337,28 @@ pub fn mcast_wait(ticket: u64) -> Result<()> {
 
 /// Looks after the blocks of multicasts to several nodes.
 pub(super) fn push_wide(ep: &Endpoint) {
-    wide::push(ep);
+    wide::push(ep, false);
+}
+
+/// Puts aside what tells this process of multicasts, where so much has come that those behind may wait for room; called in all waits.
+pub(super) fn put_aside(ep: &'static Endpoint) {
+    // Not while somebody waits for a lock that is held for long.
+    let rings = ep.any_source.told_at();
+    for inc in rings.iter().filter(|inc| inc.is_crowded(ep)) {
+        if let Some(_claim) = inc.claim_for_a_moment() {
+            inc.put_aside(ep);
+        }
+    }
+}
+
+/// Parts of multicasts between nodes that this process, as a leader, has read from other leaders, and from who told it, since those were late.
+pub fn parts_gathered() -> Result<[u64; 2]> {
+    Ok(endpoint()?.any_source.gathered.each_ref().map(|n| n.load(Ordering::Relaxed)))
+}
+
+/// Messages that told this process of multicasts before it came to receive them, and were put aside.
+pub fn multicasts_put_aside() -> Result<u64> {
+    Ok(endpoint()?.any_source.told_at().iter().map(|inc| inc.early.count()).sum())
 }
 
 fn check_ticket(ep: &Endpoint, ticket: u64) -> Result<BlockRef> {

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::key_of;
+use super::multicast::Early;
 use super::offer::Fetching;
 use super::ring::*;
 use super::share::{Share, limit_of};
@@ -87,6 +88,8 @@ pub struct Incoming {
     /// A request that is tested again and again: when it makes the acquaintance of a member next; 0: it has just begun. And of which.
     meets_ns: AtomicU64,
     meets: AtomicU32,
+    /// Of multicasts: messages that were taken out of the ring before they were received.
+    pub(super) early: Early,
 }
 
 // SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed.
@@ -106,6 +109,8 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 /// A thread completes the request.
 const COMPLETED: u32 = 2;
+/// A thread has it for a moment, and does not count.
+const TENDED: u32 = 3;
 
 /// A thread's claim on a ring.
 pub(super) struct Claim<'a>(&'a Incoming);
@@ -143,6 +148,7 @@ impl Incoming {
             told_late: Mutex::default(),
             meets_ns: AtomicU64::new(0),
             meets: AtomicU32::new(0),
+            early: Early::default(),
         }
     }
 
@@ -157,8 +163,26 @@ impl Incoming {
         // SYNC POINT: pairs with the release when the claim is dropped.
         match self.busy.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(Claim(self)),
+            Err(TENDED) => self.claim_soon(),
             Err(_) => Err(self.busy_error("another thread receives there")),
         }
+    }
+
+    /// The same when the moment is over for which another thread has it.
+    #[cold]
+    #[inline(never)]
+    fn claim_soon(&self) -> Result<Claim<'_>> {
+        while self.busy.load(Ordering::Relaxed) == TENDED {
+            crate::base::thread::yield_core();
+        }
+        self.claim()
+    }
+
+    /// Takes the ring for a moment, if nobody has it.
+    pub(super) fn claim_for_a_moment(&self) -> Option<Claim<'_>> {
+        // SYNC POINT: as in `claim`.
+        let claimed = self.busy.compare_exchange(FREE, TENDED, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok().then_some(Claim(self))
     }
 
     /// The same to complete or withdraw the request. Whoever else looks at the ring meanwhile has it for a moment only, and does not count:
@@ -169,6 +193,7 @@ impl Incoming {
             match self.busy.compare_exchange(FREE, COMPLETED, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Ok(Some(Claim(self))),
                 Err(COMPLETED) => return Err(self.busy_error("another thread completes the request there")),
+                Err(TENDED) => crate::base::thread::yield_core(),
                 Err(_) if self.requested.load(Ordering::Relaxed) == 0 => {
                     return Err(self.busy_error("another thread receives there"));
                 }
@@ -272,6 +297,11 @@ impl Incoming {
         Error::new(Code::Peer, text)
     }
 
+    /// Has so much come that who sends next may soon wait for room?
+    pub(super) fn is_crowded(&self, ep: &Endpoint) -> bool {
+        self.shares().any(|share| !share.ring.has_much_room()) || self.is_crowded_far(ep)
+    }
+
     /// Nothing is there: senders that sleep are needed.
     pub(super) fn run_dry(&self, first: bool) {
         self.shares().for_each(|share| share.run_dry(first));
@@ -311,7 +341,8 @@ impl Incoming {
 
     /// Would `take` find something to do?
     fn is_ready(&self, ep: &'static Endpoint) -> bool {
-        self.has_far_arrival(ep)
+        !self.early.is_empty()
+            || self.has_far_arrival(ep)
             || self.shares().any(|share| match share.arrival() {
                 None => false,
                 Some(a) if a.kind == Kind::Offered => {

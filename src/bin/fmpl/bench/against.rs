@@ -12,8 +12,8 @@ pub fn ours(name: &str, settings: &[(&str, String)]) -> Contestant {
 }
 
 /// FMPL where only some of the ranks take part: bound to fewer cores than there are ranks, they may share one while others are idle.
-pub fn ours_in_part(name: &str) -> Contestant {
-    fmpl_run(name, &[], false)
+pub fn ours_in_part(name: &str, settings: &[(&str, String)]) -> Contestant {
+    fmpl_run(name, settings, false)
 }
 
 fn fmpl_run(name: &str, settings: &[(&str, String)], bind: bool) -> Contestant {

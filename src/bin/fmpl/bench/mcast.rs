@@ -6,7 +6,7 @@ use super::{Bench, Case, Figure, Options, size_text};
 
 pub static BENCH: Bench = Bench {
     name: "mcast",
-    about: "multicast from rank 0 to every other one of 8 ranks (--ranks), until all have it; MPI: MPI_Bcast and MPI_Barrier on a communicator that is there, or made each time",
+    about: "multicast from rank 0 to every other one of 8 ranks (--ranks), or those from 1 on (--members), until all have it; MPI: MPI_Bcast and MPI_Barrier on a communicator that is there, or made each time",
     ranks: 8,
     indices: 64,
     figures: &[Figure::time("a multicast", "us", 1e-3)],
@@ -23,12 +23,14 @@ fn plan(o: &Options) -> Vec<Case> {
         });
         let name = if fresh == 0 { "ready" } else { "fresh group" };
         let label = format!("{} {name}", size_text(n));
-        Case { label, ..Case::sized(n, format!("mcast {n} {k} {} {fresh}", o.warm(k))) }.blocks(o.blocks.unwrap_or(7))
+        let members = o.members.unwrap_or(0);
+        Case { label, ..Case::sized(n, format!("mcast {n} {k} {} {fresh} {members}", o.warm(k))) }
+            .blocks(o.blocks.unwrap_or(7))
     };
     sizes.into_iter().flat_map(|n| [case(n, 0), case(n, 1)]).collect()
 }
 
-/// `mcast SIZE K WARM FRESH`: the group is named anew each time in any case.
+/// `mcast SIZE K WARM FRESH MEMBERS`: the group is named anew each time in any case. MEMBERS: ranks from 1 on; 0: every other rank.
 pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let n = a[0] as usize;
     // As those of the collective calls: what a rank has read before is nowhere in its caches because nobody has written it since.
@@ -36,7 +38,10 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     r.need(buffers * n);
     let at = |i: i64| i as usize % buffers * n;
     let size = r.size.min(64);
-    let members = (1..size / 2).fold(0u64, |m, k| m | 1 << (2 * k));
+    let members = match a[4] as i32 {
+        0 => (1..size / 2).fold(0u64, |m, k| m | 1 << (2 * k)),
+        n => (1..size.min(n + 1)).fold(0, |m, k| m | 1 << k),
+    };
     let mut t0 = 0.0;
     if r.rank == 0 {
         for i in 0..a[1] + a[2] {

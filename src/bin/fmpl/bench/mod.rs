@@ -220,6 +220,12 @@ pub struct Options {
     /// FMPL's rings for messages of any source in so many shares each, beside those that it chooses itself (anysource, incast)
     #[arg(long, value_delimiter = ',', value_name = "SHARES")]
     spread: Vec<usize>,
+    /// Ranks that a multicast goes to, from 1 on, in place of every other one (mcast)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=63))]
+    members: Option<u8>,
+    /// FMPL's multicasts between nodes also in each of these forms: tree, chain, ring, doubling (mcast)
+    #[arg(long, value_delimiter = ',', value_name = "FORM")]
+    forms: Vec<String>,
     /// Number of ranks, in place of the benchmark's own
     #[arg(long)]
     ranks: Option<usize>,
@@ -397,13 +403,18 @@ fn drive(names: &[String], o: &Options) -> Result<(), String> {
     if !o.rivals_only {
         contestants.push(match () {
             _ if is(&blacs::BENCH) => blacs::ours(&place.0)?,
-            _ if is(&mcast::BENCH) => against::ours_in_part("fmpl"),
+            _ if is(&mcast::BENCH) => against::ours_in_part("fmpl", &[]),
             _ => against::ours("fmpl", &[]),
         });
     }
     if !o.spread.is_empty() && !is(&incast::BENCH) && !is(&anysource::BENCH) {
         return Err("--spread is of anysource and incast".into());
     }
+    if (!o.forms.is_empty() || o.members.is_some()) && !is(&mcast::BENCH) {
+        return Err("--forms and --members are of mcast".into());
+    }
+    let form = |form: &String| against::ours_in_part(form, &[("FMPL_MCAST_FAR", form.clone())]);
+    contestants.extend(o.forms.iter().map(form));
     let spread = |n: &usize| against::ours(&format!("in {n} shares"), &[("FMPL_SPREAD", n.to_string())]);
     contestants.extend(o.spread.iter().map(spread));
     // Loans have this rival, and MPI has none.

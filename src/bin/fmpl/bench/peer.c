@@ -385,8 +385,8 @@ static void incast(const long *a)
     free(next);
 }
 
-/* mcast SIZE K WARM FRESH: MPI_Bcast from rank 0 to every other rank, and MPI_Barrier, on a communicator of these ranks that is made
- * before, or (FRESH) each time: ns */
+/* mcast SIZE K WARM FRESH MEMBERS: MPI_Bcast from rank 0 to every other rank, or to so many from 1 on, and MPI_Barrier, on a communicator of
+ * these ranks that is made before, or (FRESH) each time: ns */
 static void mcast(const long *a)
 {
     size_t n = a[0], buffers = (8u << 20) / n;
@@ -396,8 +396,9 @@ static void mcast(const long *a)
     if (buffers < 2) buffers = 2;
     if (buffers > 64) buffers = 64;
     need(buffers * n);
-    for (int i = 0; i < size / 2 && i < 32; i++) ranks[count++] = 2 * i;
-    if (rank % 2 || rank / 2 >= count) return;
+    if (a[4]) while (count <= a[4] && count < size && count < 64) { ranks[count] = count; count++; }
+    else for (int i = 0; i < size / 2 && i < 32; i++) ranks[count++] = 2 * i;
+    if (a[4] ? rank >= count : rank % 2 || rank / 2 >= count) return;
     MPI_Group world, group;
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_group(MPI_COMM_WORLD, &world);

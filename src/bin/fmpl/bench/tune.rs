@@ -430,6 +430,7 @@ mod tests {
                 members: 2,
                 crowded: false,
                 take_over: false,
+                network: "",
             })
         };
         assert_eq!((of(Distance::Shared).ring_max, of(Distance::Apart).ring_max), (64 << 10, 0));

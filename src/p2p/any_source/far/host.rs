@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{FREED_AT, FarShare, SENT_AT, SLOTS_AT};
 use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::topology::Topology;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::region::Arena;
 use crate::fabric::network::{Access, Place};
@@ -85,26 +86,43 @@ pub(super) fn name_of(addr: u64, epoch: u16) -> u64 {
     addr & ((1 << 48) - 1) | (epoch as u64) << 48
 }
 
-/// The ranks that have the counters of the shares of a receiver's rings; `None`: itself.
-pub fn hosts(nodes: &NodeMap, receiver: u32, shares: usize) -> Vec<Option<u32>> {
+/// The ranks that have the counters of the shares of a receiver's rings; `None`: itself. Where it is known which nodes share a switch, they are even
+/// below each.
+pub fn hosts(nodes: &NodeMap, topology: Option<&Topology>, receiver: u32, shares: usize) -> Vec<Option<u32>> {
     let (all, here) = (nodes.nodes(), nodes.node_of(receiver));
-    let host = |k: usize| {
+    if all <= 2 {
+        // With two nodes all senders are on the other one.
+        return vec![None; shares];
+    }
+    let places = match topology {
+        Some(topology) => topology.spread((0..all).filter(|node| *node != here), here, shares - 1),
         // The first one behind this node, and the others at even distances from that.
-        let step = (k - 1) as u64 * (all as u64 - 1) / (shares as u64 - 1);
-        let node = (here as u64 + 1 + step) % all as u64;
-        let there: Vec<u32> = nodes.ranks_on(node as u32).collect();
+        None => {
+            let step = |k: usize| k as u64 * (all as u64 - 1) / (shares as u64 - 1);
+            (0..shares - 1).map(|k| ((here as u64 + 1 + step(k)) % all as u64) as u32).collect()
+        }
+    };
+    let host = |node: u32| {
+        let there: Vec<u32> = nodes.ranks_on(node).collect();
         there[receiver as usize % there.len()]
     };
-    // With two nodes all senders are on the other one.
-    (0..shares).map(|k| (k > 0 && all > 2).then(|| host(k))).collect()
+    std::iter::once(None).chain(places.into_iter().map(|node| Some(host(node)))).collect()
 }
 
-/// The share of a sender: one whose counters it reaches by the device.
-pub fn share_of(nodes: &NodeMap, hosts: &[Option<u32>], sender: u32) -> usize {
-    let away = hosts.len().saturating_sub(1);
-    let mut shares = (0..away).map(|k| 1 + (sender as usize + k) % away);
-    let apart = |k: &usize| hosts[*k].is_some_and(|host| nodes.node_of(host) != nodes.node_of(sender));
-    shares.find(apart).unwrap_or(0)
+/// The share of a sender: one whose counters it reaches by the device, and of these, one of the nearest.
+pub fn share_of(nodes: &NodeMap, topology: Option<&Topology>, hosts: &[Option<u32>], sender: u32) -> usize {
+    let (away, here) = (hosts.len().saturating_sub(1), nodes.node_of(sender));
+    let node = |k: usize| hosts[k].map(|host| nodes.node_of(host)).filter(|node| *node != here);
+    let distance = |k: usize| topology.map_or(0, |topology| node(k).map_or(0, |node| topology.distance(node, here)));
+    let all: Vec<usize> = (1..=away).filter(|k| node(*k).is_some()).collect();
+    let Some(least) = all.iter().map(|k| distance(*k)).min() else { return 0 };
+    // In turn among those; where all are as near, as they are counted.
+    let near: Vec<usize> = all.into_iter().filter(|k| distance(*k) == least).collect();
+    let wanted = 1 + sender as usize % away;
+    match topology {
+        None => near.iter().copied().find(|k| *k >= wanted).unwrap_or(near[0]),
+        Some(_) => near[sender as usize % near.len()],
+    }
 }
 
 /// The host of a share, for its receiver.
@@ -199,7 +217,7 @@ mod tests {
             for shares in [2, 4, 8] {
                 let mut rooms = vec![0; nodes as usize];
                 for receiver in 0..size {
-                    let hosts = hosts(&map, receiver, shares);
+                    let hosts = hosts(&map, None, receiver, shares);
                     assert!(hosts[0].is_none() && hosts[1..].iter().all(Option::is_some));
                     for host in hosts.iter().flatten() {
                         assert_ne!(map.node_of(*host), map.node_of(receiver));
@@ -207,7 +225,7 @@ mod tests {
                     }
                     let mut members = vec![0; shares];
                     for sender in (0..size).filter(|s| map.node_of(*s) != map.node_of(receiver)) {
-                        let k = share_of(&map, &hosts, sender);
+                        let k = share_of(&map, None, &hosts, sender);
                         assert!(hosts[k].is_none_or(|host| map.node_of(host) != map.node_of(sender)));
                         members[k] += 1;
                     }
@@ -219,6 +237,28 @@ mod tests {
             }
         }
         let map = blocks(8, 2);
-        assert!(hosts(&map, 0, 4).iter().all(Option::is_none) && share_of(&map, &hosts(&map, 0, 4), 7) == 0);
+        let none = hosts(&map, None, 0, 4);
+        assert!(none.iter().all(Option::is_none) && share_of(&map, None, &none, 7) == 0);
+    }
+
+    /// Below each switch there are as many, and a sender looks at one below its own.
+    #[test]
+    fn counters_are_even_below_switches() {
+        let (map, topology) = (blocks(64, 32), Topology::parse("blocks:4,16", 32).unwrap());
+        for receiver in 0..64 {
+            let here = map.node_of(receiver);
+            let hosts = hosts(&map, Some(&topology), receiver, 9);
+            let mut below = [0; 8];
+            hosts.iter().flatten().for_each(|host| below[map.node_of(*host) as usize / 4] += 1);
+            assert_eq!(below, [1; 8], "of rank {receiver}");
+            let mut members = [0; 9];
+            for sender in (0..64).filter(|s| map.node_of(*s) != here) {
+                let k = share_of(&map, Some(&topology), &hosts, sender);
+                let (there, from) = (map.node_of(hosts[k].unwrap()), map.node_of(sender));
+                assert!(there != from && topology.distance(there, from) <= 1, "{from} looks at {there}");
+                members[k] += 1;
+            }
+            assert!(members[1..].iter().all(|m| (4..=10).contains(m)), "{members:?}");
+        }
     }
 }

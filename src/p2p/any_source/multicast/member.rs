@@ -1,8 +1,10 @@
 //! A member's part of a multicast: receives the note, tells its children, takes the data, acknowledges.
 
 use super::chunks::Chunks;
+use super::early::{self, News};
+use super::note::{NEWS_WORDS, NOTE_WORDS, Note};
 use super::record::{ENTERED, Record, Shared, TOLD_WORDS, Told, children, members};
-use super::wide::{self, NOTE_WORDS, Note};
+use super::wide;
 use super::{index_of, tell};
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
@@ -32,67 +34,67 @@ pub fn mcast_recv(comm: i32, to: Run) -> Result<Arrived> {
         return Err(inc.busy_error("a request for the next multicast is not completed"));
     }
     let told = next(ep, context, inc)?;
-    NoWayOut::during("a receive of a multicast", || follow(ep, context, told, to))
+    NoWayOut::during("a receive of a multicast", || follow(ep, context, inc, told, to))
 }
 
 /// What a member is told, of a block on this node, or of one that is to be forwarded to it: where the multicast is on this node, after it
 /// has been forwarded if need be.
-fn told(ep: &'static Endpoint, context: &Context, arrived: Arrived, news: [u64; NOTE_WORDS]) -> Result<Told> {
+fn told(ep: &'static Endpoint, context: &Context, inc: &Incoming, (arrived, news): News) -> Result<Told> {
+    let wrong = || garbled(ep, context.group.world_rank(arrived.source.max(0) as u32));
+    let words = (context.group.size() as usize).div_ceil(64);
     match (arrived.len / 8, arrived.len % 8) {
         (TOLD_WORDS, 0) => Ok(Told::of([news[0], news[1]])),
-        (NOTE_WORDS, 0) => wide::forward(ep, context, Note::of(news)),
-        _ => Err(garbled(ep, context.group.world_rank(arrived.source.max(0) as u32))),
+        (n, 0) if n == NOTE_WORDS || n == NOTE_WORDS + words && n <= NEWS_WORDS => {
+            wide::forward(ep, context, inc, (Note::of(&news).ok_or_else(wrong)?, &news[NOTE_WORDS..n]))
+        }
+        _ => Err(wrong()),
     }
 }
 
-/// A message by which a member is told.
-pub(in crate::p2p::any_source) type News = (Arrived, [u64; NOTE_WORDS]);
-
-/// Takes the next one if it is there.
-pub(in crate::p2p::any_source) fn take_news(ep: &'static Endpoint, inc: &Incoming) -> Result<Option<News>> {
-    let mut news = [0; NOTE_WORDS];
-    let taken = Run::with_room(&mut news, |to| inc.take(ep, to))?;
-    Ok(taken.map(|arrived| (arrived, news)))
-}
-
-/// The ring by which this rank is told of multicasts.
+/// The ring by which this process is told.
 pub(in crate::p2p::any_source) fn incoming(
     ep: &'static Endpoint,
     comm: i32,
 ) -> Result<(&'static Context, &'static Incoming)> {
     let context = ep.context(comm)?;
     let index = index_of(context);
-    match ep.any_source.incoming.find(key_of(comm, -1, index)) {
-        Some(inc) => Ok((context, inc)),
-        None => Ok((context, ep.incoming_at(context, index)?)),
+    if let Some(inc) = ep.any_source.incoming.find(key_of(comm, -1, index)) {
+        return Ok((context, inc));
     }
+    let inc = ep.incoming_at(context, index)?;
+    let mut all = ep.any_source.told_at();
+    if !all.iter().any(|known| std::ptr::eq(*known, inc)) {
+        all.push(inc);
+    }
+    Ok((context, inc))
 }
 
 /// Does what a member does that is told.
 pub(in crate::p2p::any_source) fn follow_news(
     ep: &'static Endpoint,
     context: &Context,
-    (arrived, news): News,
+    inc: &Incoming,
+    news: News,
     to: Run,
 ) -> Result<Arrived> {
-    let told = told(ep, context, arrived, news)?;
-    NoWayOut::during("a receive of a multicast", || follow(ep, context, told, to))
+    let told = told(ep, context, inc, news)?;
+    NoWayOut::during("a receive of a multicast", || follow(ep, context, inc, told, to))
 }
 
 fn next(ep: &'static Endpoint, context: &Context, inc: &Incoming) -> Result<Told> {
     for _ in 0..crate::wait::patience() {
-        if let Some((arrived, news)) = take_news(ep, inc)? {
-            return told(ep, context, arrived, news);
+        if let Some(news) = early::take(ep, inc)? {
+            return told(ep, context, inc, news);
         }
         between_looks();
     }
-    let wait = || inc.until(ep, || take_news(ep, inc));
-    let (arrived, news) = NoWayOut::during("a receive of any source", wait)?;
-    told(ep, context, arrived, news)
+    let wait = || inc.until(ep, || early::take(ep, inc));
+    let news = NoWayOut::during("a receive of any source", wait)?;
+    told(ep, context, inc, news)
 }
 
 /// Does a member's part of a multicast.
-fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: Run) -> Result<Arrived> {
+fn follow(ep: &'static Endpoint, context: &Context, inc: &Incoming, told: Told, to: Run) -> Result<Arrived> {
     let me = context.group.rank();
     let wrong = || garbled(ep, told.master);
     let spool = ep.any_source.spool_of(ep, told.master)?;
@@ -134,7 +136,7 @@ fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: Run) -> Resu
     let mut told_all = Ok(());
     for child in children(number, count) {
         let Some(rank) = members(&group).nth(child as usize) else { continue };
-        told_all = told_all.and(tell(ep, context, rank, told));
+        told_all = told_all.and(tell(ep, context, rank, told, Some(inc)));
     }
     shared.note(ENTERED, me);
     crate::base::atomics::fence(Ordering::SeqCst);
@@ -304,8 +306,8 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
     } else {
         ep.waiting_sends.push(ep);
         ep.any_source.push(ep);
-        match take_news(ep, inc) {
-            Ok(Some((arrived, news))) => told(ep, context, arrived, news),
+        match early::take(ep, inc) {
+            Ok(Some(news)) => told(ep, context, inc, news),
             Ok(None) => {
                 inc.run_dry(false);
                 match inc.after_death(ep) {
@@ -317,7 +319,7 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
         }
     };
     inc.end();
-    told_of.and_then(|told| follow(ep, context, told, to)).map(Some)
+    told_of.and_then(|told| follow(ep, context, inc, told, to)).map(Some)
 }
 
 /// Withdraws the receive that [`mcast_irecv`] has begun.

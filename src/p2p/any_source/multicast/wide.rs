@@ -1,13 +1,13 @@
 //! A multicast whose members are not all on the master's node: stored and forwarded from node to node, shared memory within each.
 //!
 //! On each node the member of the lowest rank is the **leader**. The leaders form the binomial tree of *dynamic multicast*, section 3, with
-//! the leader of the lowest rank as its root, which is the only one that the master tells; for long messages they form a chain. Who has been
+//! the leader of the lowest rank as its root, which is the only one that the master tells, or another of the forms of `multicast/forms.rs`. Who has been
 //! told fetches members and data from the block of who told it, into a block of its own spool, tells its children, and then is
-//! the master of a multicast of its node, from the same block. It tells its children as soon as it has the first piece, and says in its
-//! block how much is there; they fetch what is, so all of a chain fetch at the same time.
+//! the master of a multicast of its node, from the same block. In a tree or a chain it tells its children as soon as it has the first piece, and says in
+//! its block how much is there; they fetch what is, so all of a chain fetch at the same time. For a message in parts see `multicast/gather.rs`.
 //!
 //! ```text
-//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | ready | the group's bitmap | data ]
+//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | ready | parts | the group's bitmap | readers | data ]
 //!
 //!   leader's node has its data         ─▶ parent: one unit
 //!   leader's children have all theirs  ─▶ parent: another unit
@@ -21,27 +21,31 @@ use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use super::ForRoom;
-use super::record::{Shared, Told, children, members};
+use super::forms::{Form, Shape};
+use super::gather::Gathering;
+use super::held::{Held, LEFT, Name};
+use super::holder::Holder;
+use super::note::{Note, topology_of};
+use super::record::{Shared, Told, members};
 use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::Cursor;
 use crate::base::run::Run;
 use crate::fabric::network::Place;
 use crate::fabric::shm::region::SPOOL_WINDOW;
-use crate::lane::{BlockRef, PeerBlock, Used};
+use crate::lane::BlockRef;
+use crate::p2p::any_source::receive::Incoming;
 use crate::p2p::any_source::{Arrived, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::far::{Remote, fetch_into, fetch_words, transfer};
 use crate::wait::Waiter;
 
 of_atomics! { Record:
     /// Behind the records of a multicast within a node.
     #[repr(C, align(64))]
-    struct Wide {
+    pub(super) struct Wide {
         /// Units counted by processors of this node.
-        near: AtomicU64,
+        pub(super) near: AtomicU64,
         /// Units counted by devices.
         far: AtomicU64,
         /// Units in all.
@@ -53,8 +57,8 @@ of_atomics! { Record:
         /// Where its wide record is: in its spool, and the address.
         parent_at: AtomicU64,
         parent_addr: AtomicU64,
-        /// Bytes of the data that are there; [`GIVEN_UP`]: no more come.
-        ready: AtomicU64,
+        /// Bytes of the data that are there, in a form without parts; [`GIVEN_UP`]: no more come.
+        pub(super) ready: AtomicU64,
     }
 }
 
@@ -62,47 +66,29 @@ const_assert!(size_of::<Wide>() == 64);
 const NOBODY: u64 = u64::MAX;
 /// See [`acquaint`].
 const ACQUAINTANCE_NS: u64 = 1_000_000_000;
-const FAR_AT: u64 = 8;
-const READY_AT: usize = 56;
+/// Where words of it are.
+pub(super) const FAR_AT: u64 = 8;
+pub(super) const READY_AT: usize = 56;
 const_assert!(core::mem::offset_of!(Wide, ready) == READY_AT && core::mem::offset_of!(Wide, far) as u64 == FAR_AT);
-const GIVEN_UP: u64 = u64::MAX;
+pub(super) const GIVEN_UP: u64 = u64::MAX;
 /// Bytes that are fetched at a time.
 const PIECE: usize = 128 << 10;
-/// From this many bytes on the leaders form a chain.
-const CHAIN_FROM: usize = 4 * PIECE;
 /// A leader that finds nothing new at who told it looks again after so long, and then after twice that, up to the longest.
-const PAUSES_NS: [u64; 2] = [2_000, 200_000];
+pub(super) const PAUSES_NS: [u64; 2] = [2_000, 200_000];
 
-/// What is sent to a leader.
-#[derive(Clone, Copy)]
-pub(super) struct Note {
-    /// Where the wide record is: in the sender's spool, and its address and key.
-    at: u64,
-    addr: u64,
-    key: u32,
-    /// The master: rank in the world.
-    master: u32,
-    /// Bytes of the message.
-    size: u64,
-    /// Who has sent it: rank in the world.
-    holder: u32,
-}
-
-impl Note {
-    /// As it is sent.
-    fn words(self) -> [u64; NOTE_WORDS] {
-        [self.at, self.addr, self.key as u64 | (self.master as u64) << 32, self.size, self.holder as u64]
-    }
-    pub(super) fn of([at, addr, whose, size, holder]: [u64; NOTE_WORDS]) -> Note {
-        Note { at, addr, key: whose as u32, master: (whose >> 32) as u32, size, holder: holder as u32 }
-    }
-}
-
-pub(super) const NOTE_WORDS: usize = 5;
-
-/// Bytes between the records and the data.
+/// Bytes between the records and the data: the wide record, words of which a bit for each part says that it is there, the group's bitmap,
+/// and for each reader that does not belong to this leader a word that is 1 when it has read.
 pub(super) fn wide_bytes(words: usize) -> usize {
-    size_of::<Wide>() + (words * 8).next_multiple_of(64)
+    (size_of::<Wide>() + (2 * words + LEFT) * 8).next_multiple_of(64)
+}
+
+/// Where in it the words of the parts are, the bitmap, and those of readers.
+pub(super) const PARTS_AT: usize = size_of::<Wide>();
+fn group_at(words: usize) -> usize {
+    PARTS_AT + words * 8
+}
+pub(super) fn left_at(words: usize) -> usize {
+    group_at(words) + words * 8
 }
 
 /// Is some member, or are all, on another node?
@@ -116,30 +102,26 @@ pub(super) fn is_wide(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<
     Ok(false)
 }
 
-/// The members of the lowest rank on each node, in order.
-fn leaders(ep: &Endpoint, context: &Context, bits: &[u64]) -> Vec<u32> {
+/// The members of the lowest rank on each node, in a form that is chosen by their number.
+fn shape_of(ep: &Endpoint, context: &Context, bits: &[u64], form: impl FnOnce(usize) -> Form) -> Shape {
     let mut seen = std::collections::BTreeSet::new();
-    members(bits).filter(|r| seen.insert(node_of(ep, context, *r))).collect()
+    let leaders: Vec<u32> = members(bits).filter(|r| seen.insert(node_of(ep, context, *r))).collect();
+    let nodes = || leaders.iter().map(|r| node_of(ep, context, *r)).collect();
+    let topology = ep.topology.as_ref().map(|topology| (topology, nodes()));
+    Shape::new(form(leaders.len()), leaders, topology)
 }
 
 fn node_of(ep: &Endpoint, context: &Context, rank: u32) -> u32 {
     ep.launch.nodes().node_of(context.group.world_rank(rank))
 }
 
-/// The children of a leader, by number.
-fn below(number: u32, count: u32, size: usize) -> impl Iterator<Item = u32> {
-    let chain = size >= CHAIN_FROM;
-    let next = (chain && number + 1 < count).then_some(number + 1);
-    next.into_iter().chain(children(number, if chain { 0 } else { count }))
-}
-
-/// Units that come from a child: for its node, and for its own children if it has any.
-fn units(number: u32, count: u32, size: usize) -> u64 {
-    1 + below(number, count, size).next().is_some() as u64
-}
-
 fn wide_of<'a>(shared: &Shared<'a>) -> &'a Wide {
     shared.records_end().record(0).expect("behind the records of such a block")
+}
+
+/// The word of 64 parts of a block of this process.
+pub(super) fn parts_of<'a>(shared: &Shared<'a>, word: usize) -> &'a AtomicU64 {
+    shared.records_end().record(PARTS_AT + 8 * word).expect("behind the records of such a block")
 }
 
 /// Fills the records of a block; `near`: the members on its node.
@@ -148,18 +130,19 @@ fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: usize, mast
     shared.extra = wide_bytes(near.len());
     shared.record.extra.store(wide_bytes(near.len()) as u32, Ordering::Relaxed);
     shared.record.master.store(master, Ordering::Relaxed);
+    shared.records_end().after(PARTS_AT).write(&vec![0; 2 * near.len() + LEFT]);
     shared
 }
 
 /// The note that tells of a block of this process.
-fn note_of(ep: &Endpoint, block: BlockRef, shared: &Shared<'_>, master: u32, size: u64) -> Result<Note> {
+fn note_of(ep: &Endpoint, block: BlockRef, shared: &Shared<'_>, size: u64, (form, name): (Form, Name)) -> Result<Note> {
     let addr = shared.records_end().ptr() as u64;
     let key = match ep.fabric_here() {
         Some(fabric) => fabric.spool_key(ep.spool.extent(block))?,
         None => 0,
     };
     let at = addr - ep.spool.bytes(0) as u64;
-    Ok(Note { at, addr, key, master, size, holder: ep.rank })
+    Ok(Note { at, addr, key, size, holder: ep.rank, form, name, topology: topology_of(ep), there: 0 })
 }
 
 /// The master's part.
@@ -172,33 +155,43 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
     for (w, word) in bits.iter().enumerate() {
         // For the errors of the master's wait: all members, none of whom is of this block's tree within the node.
         shared.bitmap(0, w).store(*word, Ordering::Relaxed);
+        parts_of(&shared, w).store(u64::MAX, Ordering::Relaxed);
     }
-    let leaders = leaders(ep, context, bits);
+    // All other forms tell the leaders by the same tree, each before the ones below it, so that no message overtakes another one to the same
+    // group. A chain comes to the last ones late: what follows goes behind it.
+    push(ep, false);
+    let behind = ep.any_source.wides().iter().any(|held| held.is_chained_to(bits));
+    let shape = |leaders: usize| if behind { Form::Chain } else { Form::choose(ep, len, leaders) };
+    let shape = shape_of(ep, context, bits, shape);
+    let form = shape.form;
     let wide = wide_of(&shared);
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
-    wide.whole.store(units(0, leaders.len() as u32, len), Ordering::Relaxed);
+    wide.whole.store(shape.units(0), Ordering::Relaxed);
     wide.whole_far.store(u64::MAX, Ordering::Relaxed);
     wide.parent.store(NOBODY, Ordering::Relaxed);
-    shared.records_end().after(size_of::<Wide>()).write(bits);
+    shared.records_end().after(group_at(bits.len())).write(bits);
     data.copy_to(shared.data());
     // SYNC POINT: pairs with the acquire, or the device's read, in `Holder::ready`.
     wide.ready.store(len as u64, Ordering::Release);
-    let told = note_of(ep, block, &shared, ep.rank, len as u64).and_then(|note| {
-        ep.any_source.wides().push(block);
-        super::tell_words(ep, context, leaders[0], &note.words())
+    let name = Name { master: ep.rank, number: ep.any_source.named.fetch_add(1, Ordering::Relaxed) };
+    let told = note_of(ep, block, &shared, len as u64, (form, name)).and_then(|note| {
+        let held = if form == Form::Chain { Held::chained(block, bits) } else { Held::of_tree(block) };
+        ep.any_source.wides().push(held);
+        let note = Note { there: len as u64, ..note };
+        super::tell_words(ep, context, shape.leaders[0], &note.words(bits), None)
     });
     told.inspect_err(|_| {
-        ep.any_source.wides().retain(|b| b.at != block.at);
+        ep.any_source.wides().retain(|held| held.block.at != block.at);
         ep.spool.give_back(block);
     })?;
     Ok(block)
 }
 
-/// Looks after blocks whose multicast is complete here. `true`: some are not.
-pub(super) fn push(ep: &Endpoint) -> bool {
+/// Looks after blocks whose multicast is complete here. `pressed`: room is wanted. `true`: some are not.
+pub(super) fn push(ep: &Endpoint, pressed: bool) -> bool {
     let mut all = ep.any_source.wides();
-    all.retain(|block| ep.spool.is_held(*block) && !settle(ep, *block));
+    all.retain(|held| ep.spool.is_held(held.block) && !(held.may_go(ep, pressed) && settle(ep, held.block)));
     !all.is_empty()
 }
 
@@ -234,25 +227,57 @@ pub(super) fn acquaint(ep: &'static Endpoint, block: BlockRef, since_ns: u64) {
     }
 }
 
+/// A leader at a multicast.
+pub(super) struct Leader<'a> {
+    pub(super) ep: &'static Endpoint,
+    pub(super) context: &'a Context,
+    /// What it was told, and the block that this is of.
+    pub(super) note: Note,
+    pub(super) from: Holder,
+    /// All leaders, and which of them it is.
+    pub(super) shape: Shape,
+    pub(super) number: u32,
+    pub(super) shared: Shared<'a>,
+    /// What it tells, and the group's bitmap.
+    mine: Note,
+    group: Vec<u64>,
+    /// Where it is told.
+    inc: &'a Incoming,
+}
+
 /// A leader's part: fetches, tells its children. What is left is a multicast within the node, from the block that is returned.
-pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> Result<Told> {
+pub(super) fn forward(
+    ep: &'static Endpoint,
+    context: &Context,
+    inc: &Incoming,
+    (note, sent): (Note, &[u64]),
+) -> Result<Told> {
     let wrong = || garbled(ep, note.holder);
     let words = (context.group.size() as usize).div_ceil(64);
-    let behind = wide_bytes(words) - size_of::<Wide>();
-    let size = usize::try_from(note.size).ok().filter(|n| *n < SPOOL_WINDOW).ok_or_else(wrong)?;
+    let size = usize::try_from(note.size).ok().filter(|n| *n < SPOOL_WINDOW && note.there <= note.size);
+    let size = size.ok_or_else(wrong)?;
     if note.at.saturating_add((wide_bytes(words) + size) as u64) > SPOOL_WINDOW as u64 {
         return Err(wrong());
     }
-    let from = Holder::of(ep, context, note.holder, note.at, note.addr, note.key)?;
+    let from = Holder::of(ep, context, note.holder, note.at, note.place())?;
     let mut group = vec![0u64; words];
-    from.read_words(size_of::<Wide>(), &mut group)?;
+    match sent.len() {
+        0 => from.read_words(group_at(words), &mut group)?,
+        _ => group.copy_from_slice(sent),
+    }
     if members(&group).any(|r| r >= context.group.size()) {
         return Err(wrong());
     }
     let (me, here) = (context.group.rank(), node_of(ep, context, context.group.rank()));
-    let leaders = leaders(ep, context, &group);
-    let number = leaders.iter().position(|r| *r == me).ok_or_else(wrong)? as u32;
-    let count = leaders.len() as u32;
+    if note.topology != topology_of(ep) {
+        let text = format!(
+            "rank {}: FMPL_TOPOLOGY is not what it is at rank {}, which sent a multicast",
+            ep.rank, note.holder
+        );
+        return Err(Error::new(Code::Setting, text));
+    }
+    let shape = shape_of(ep, context, &group, |_| note.form);
+    let number = shape.leaders.iter().position(|r| *r == me).ok_or_else(wrong)? as u32;
     let mut near = vec![0u64; words];
     for rank in members(&group).filter(|r| node_of(ep, context, *r) == here) {
         near[rank as usize / 64] |= 1 << (rank % 64);
@@ -260,9 +285,10 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> R
     let count_near = near.iter().map(|w| w.count_ones()).sum::<u32>();
     let bytes = Shared::bytes(words, count_near as usize) + wide_bytes(words) + size;
     let block = take(ep, context.handle, bytes)?;
-    let shared = prepare(ep, block, &near, size, note.master, context.handle);
+    let shared = prepare(ep, block, &near, size, note.name.master, context.handle);
+    shared.records_end().after(group_at(words)).write(&group);
     let wide = wide_of(&shared);
-    let units: u64 = below(number, count, size).map(|child| units(child, count, size)).sum();
+    let units: u64 = shape.below(number).into_iter().map(|child| shape.units(child)).sum();
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
     wide.whole.store(1 + units, Ordering::Relaxed);
@@ -271,33 +297,74 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> R
     wide.parent_at.store(note.at, Ordering::Relaxed);
     wide.parent_addr.store(note.addr, Ordering::Relaxed);
     wide.ready.store(0, Ordering::Relaxed);
-    let mut fetch = Fetch { ep, from, holder: note.holder, data_at: size_of::<Wide>() + behind, known: 0 };
-    let first = size.min(PIECE);
-    shared.records_end().after(size_of::<Wide>()).write(&group);
-    let fetched = fetch.piece(shared.data(), 0, first, &wide.ready);
-    let mine = fetched.and_then(|()| note_of(ep, block, &shared, note.master, note.size));
+    let mine = note_of(ep, block, &shared, note.size, (note.form, note.name));
     let mine = mine.inspect_err(|_| _ = ep.spool.give_back(block))?;
-    ep.any_source.wides().push(block);
-    // A child that is gone is the master's to find out.
-    for child in below(number, count, size) {
-        let _ = super::tell_words(ep, context, leaders[child as usize], &mine.words());
+    let leader = Leader { ep, context, note, from, shape, number, shared, mine, group, inc };
+    let done = if note.form.in_parts() { leader.by_parts(block) } else { leader.by_pieces(block) };
+    // From here on the block stays for others as long as these wait for it.
+    ep.any_source.wides().iter_mut().filter(|held| held.block.at == block.at).for_each(Held::is_over);
+    done.map(|()| Told { at: block.at, generation: block.generation, master: ep.rank })
+}
+
+impl Leader<'_> {
+    /// Tells a child, by number. One that is gone is the master's to find out.
+    fn tell(&self, child: u32, there: usize) {
+        let (rank, note) = (self.shape.leaders[child as usize], Note { there: there as u64, ..self.mine });
+        let _ = super::tell_words(self.ep, self.context, rank, &note.words(&self.group), Some(self.inc));
     }
-    let mut at = first;
-    while at < size {
-        let len = PIECE.min(size - at);
-        fetch.piece(shared.data(), at, len, &wide.ready).inspect_err(|_| {
-            // The block stays: the children look into it.
-            wide.ready.store(GIVEN_UP, Ordering::Release);
-        })?;
-        at += len;
+
+    /// Nothing more comes. The block stays: others look into it.
+    fn give_up(&self) {
+        wide_of(&self.shared).ready.store(GIVEN_UP, Ordering::Release);
     }
-    Ok(Told { at: block.at, generation: block.generation, master: ep.rank })
+
+    /// Fetches the message as it comes to who told of it, and tells the children when the first piece is here.
+    fn by_pieces(&self, block: BlockRef) -> Result<()> {
+        let (ep, wide, size) = (self.ep, wide_of(&self.shared), self.shared.size);
+        let data_at = wide_bytes(self.shared.words);
+        let mut fetch = Fetch { ep, from: &self.from, holder: self.note.holder, data_at, known: self.note.there };
+        let first = size.min(PIECE);
+        fetch.piece(self.shared.data(), 0, first, &wide.ready).inspect_err(|_| _ = ep.spool.give_back(block))?;
+        ep.any_source.wides().push(Held::of_tree(block));
+        self.shape.below(self.number).into_iter().for_each(|child| self.tell(child, first));
+        let mut at = first;
+        while at < size {
+            let len = PIECE.min(size - at);
+            fetch.piece(self.shared.data(), at, len, &wide.ready).inspect_err(|_| self.give_up())?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Fetches what is handed down, tells each child when its share is here, and gathers the rest from the other leaders.
+    fn by_parts(&self, block: BlockRef) -> Result<()> {
+        let ep = self.ep;
+        ep.any_source.wides().push(Held::in_parts(block, self.note.name, self.mine.place()));
+        let (mut gathering, mut told) = (Gathering::new(self), 0);
+        let mut all = || {
+            for child in self.shape.below(self.number) {
+                gathering.hand_down(child)?;
+                self.tell(child, 0);
+                told += 1;
+            }
+            gathering.all()
+        };
+        all().inspect_err(|_| {
+            self.give_up();
+            if told == 0 {
+                // Nobody looks into it, or will.
+                let unread = |held: &mut Held| held.block.at == block.at && held.is_unread();
+                let gone = ep.any_source.wides().extract_if(.., unread).count();
+                _ = gone > 0 && ep.spool.give_back(block);
+            }
+        })
+    }
 }
 
 /// Fetching the data from the block of who told of it, as it comes there.
-struct Fetch {
+struct Fetch<'a> {
     ep: &'static Endpoint,
-    from: Holder,
+    from: &'a Holder,
     /// Who that is: rank in the world.
     holder: u32,
     /// Where the data begins, behind the wide record's beginning.
@@ -306,19 +373,17 @@ struct Fetch {
     known: u64,
 }
 
-impl Fetch {
+impl Fetch<'_> {
     /// Fetches `len` bytes from byte `at` on to the same place behind `data`, and says that they are there.
     fn piece(&mut self, data: Run, at: usize, len: usize, ready: &AtomicU64) -> Result<()> {
         let mut pause = PAUSES_NS[0];
         while self.known < (at + len) as u64 {
             self.known = self.from.ready()?;
             if self.known == GIVEN_UP {
-                return Err(self.lost("has given a multicast up that it was to pass on"));
+                return Err(given_up(self.ep, self.holder));
             }
             if self.known < (at + len) as u64 {
-                if self.ep.is_dead(self.holder) {
-                    return Err(self.lost("has died before it had passed a multicast on"));
-                }
+                check_parent(self.ep, self.holder)?;
                 crate::base::thread::sleep(std::time::Duration::from_nanos(pause));
                 pause = (2 * pause).min(PAUSES_NS[1]);
             }
@@ -328,20 +393,33 @@ impl Fetch {
         ready.store((at + len) as u64, Ordering::Release);
         Ok(())
     }
+}
 
-    fn lost(&self, what: &str) -> Error {
-        Error::new(Code::Peer, format!("rank {}: rank {} {what}", self.ep.rank, self.holder))
-    }
+/// An error if who was to pass a multicast on has died.
+pub(super) fn check_parent(ep: &Endpoint, holder: u32) -> Result<()> {
+    if ep.is_dead(holder) { Err(lost(ep, holder, "has died before it had passed a multicast on")) } else { Ok(()) }
+}
+
+/// It says that it has given it up.
+#[cold]
+pub(super) fn given_up(ep: &Endpoint, holder: u32) -> Error {
+    lost(ep, holder, "has given a multicast up that it was to pass on")
+}
+
+#[cold]
+fn lost(ep: &Endpoint, holder: u32, what: &str) -> Error {
+    Error::new(Code::Peer, format!("rank {}: rank {holder} {what}", ep.rank))
 }
 
 /// A block for what is to be forwarded. It is charged to nobody: the master's budget is what bounds multicasts.
 fn take(ep: &'static Endpoint, comm: i32, bytes: usize) -> Result<BlockRef> {
     let mut waiter = Waiter::new();
     loop {
-        push(ep);
+        push(ep, false);
         if let Some(block) = ep.spool.take_beyond(comm, bytes, 0) {
             return Ok(block);
         }
+        push(ep, true);
         if !waiter.spin() {
             waiter.slow(&ForRoom { ep })?;
         }
@@ -373,98 +451,10 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
     // The tree has no more levels than there are nodes, whatever its records say.
     for _ in 0..ep.launch.nodes().nodes() {
         let Some((rank, at, addr, key)) = next.take() else { break };
-        match Holder::of(ep, context, rank, at, addr, key)? {
-            Holder::Near(record) => {
-                let wide = wide_at(record);
-                wide.near.fetch_add(1, Ordering::AcqRel);
-            }
-            Holder::Far(lane, place) => {
-                let far = lane.remote();
-                // First: the record may go with the last unit.
-                let record: [u64; 8] = fetch_words(far, Remote::run(place.addr, place.rkey))?;
-                let counter = Place { addr: place.addr.wrapping_add(FAR_AT), rkey: place.rkey };
-                let before = far.fabric().bounce()?.draw(&far.link, counter)?;
-                if before.wrapping_add(1) == record[3] {
-                    next = parent_of([record[4], record[5], record[6]]);
-                }
-            }
-        }
+        let parent = Holder::of(ep, context, rank, at, Place { addr, rkey: key })?.give_unit()?;
+        next = parent.and_then(parent_of);
     }
     Ok(())
-}
-
-/// Where a block is, for this process.
-enum Holder {
-    /// Its wide record, in shared memory.
-    Near(PeerBlock),
-    /// On another node.
-    Far(Used, Place),
-}
-
-impl Holder {
-    fn of(ep: &'static Endpoint, context: &Context, rank: u32, at: u64, addr: u64, key: u32) -> Result<Holder> {
-        if rank == ep.rank || !ep.is_elsewhere(rank)? {
-            if rank != ep.rank && ep.known(rank).is_none() {
-                ep.contact(rank)?;
-            }
-            let record = ep.any_source.spool_of(ep, rank)?.block(at);
-            let whole = record.filter(|record| record.at::<Wide>(0).is_some());
-            return whole.map(Holder::Near).ok_or_else(|| garbled(ep, rank));
-        }
-        let here = context.group.rank_of(rank).ok_or_else(|| garbled(ep, rank))?;
-        let lane = ep.lane_of(context, here as i32)?;
-        lane.far().ok_or_else(|| garbled(ep, rank))?;
-        Ok(Holder::Far(lane, Place { addr, rkey: key }))
-    }
-
-    /// Bytes of the data that are there.
-    fn ready(&self) -> Result<u64> {
-        match self {
-            Holder::Near(record) => Ok(wide_at(*record).ready.load(Ordering::Acquire)),
-            // Eight aligned bytes, which a device reads whole.
-            Holder::Far(lane, place) => fetch_words(lane.remote(), from(*place, READY_AT)).map(|[ready]| ready),
-        }
-    }
-
-    /// Copies bytes that lie behind the wide record's beginning.
-    fn read(&self, at: usize, to: Run) -> Result<()> {
-        let len = to.len();
-        match self {
-            _ if len == 0 => Ok(()),
-            Holder::Near(record) => {
-                record.bytes(at as u64, len as u64).ok_or_else(beyond)?.copy_to(to);
-                Ok(())
-            }
-            Holder::Far(lane, place) => transfer(lane.remote(), false, to.into(), 0, len, from(*place, at)),
-        }
-    }
-
-    /// The same into words of this process's own.
-    fn read_words(&self, at: usize, words: &mut [u64]) -> Result<()> {
-        match self {
-            Holder::Near(record) => {
-                let there = record.bytes(at as u64, size_of_val(words) as u64).ok_or_else(beyond)?;
-                Cursor::new(there.into(), 0).gather_into(words);
-                Ok(())
-            }
-            Holder::Far(lane, place) => fetch_into(lane.remote(), from(*place, at), words),
-        }
-    }
-}
-
-/// What lies so many bytes behind a wide record of another node.
-fn from(place: Place, at: usize) -> Remote {
-    Remote::run(place.addr.wrapping_add(at as u64), place.rkey)
-}
-
-/// The record of a holder on this node, which [`Holder::of`] has seen to.
-fn wide_at<'a>(record: PeerBlock) -> &'a Wide {
-    record.at(0).expect("a record within the window")
-}
-
-#[cold]
-fn beyond() -> Error {
-    Error::new(Code::Peer, "a multicast's block has been damaged: its message lies beyond the spool")
 }
 
 /// What a receive of a multicast says of it.

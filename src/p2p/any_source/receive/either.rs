@@ -132,6 +132,15 @@ impl Incoming {
 
     // ---- the far ring
 
+    /// Are half of the slots taken that the far ring has, or is there one that was never looked at?
+    pub(super) fn is_crowded_far(&self, ep: &Endpoint) -> bool {
+        let Some(far) = self.far_side() else { return false };
+        match far.made.get() {
+            Some(made) => (0..made.next.len()).any(|n| made.ring.share(n).is_half_full()),
+            None => ep.any_source.far_made.load(Ordering::Relaxed) != far.looked.load(Ordering::Relaxed),
+        }
+    }
+
     /// How many shares the far ring has: none, before a sender of another node has asked for it.
     fn far_shares(&self, ep: &Endpoint, far: &FarSide) -> usize {
         if let Some(made) = far.made.get() {
