@@ -261,6 +261,110 @@ impl Gathered {
     }
 }
 
+/// Nodes as their ranks are placed, in the order of their lowest ranks: a few pieces where they are placed regularly, whatever their number.
+#[derive(Default)]
+pub(crate) struct Placed {
+    groups: Vec<Group>,
+}
+
+/// Nodes whose ranks are placed alike, each behind the one before: the pieces of the first.
+struct Group {
+    nodes: u32,
+    pieces: Vec<Piece>,
+}
+
+/// Ranks of a node: `each` from `first` on, and again after every `stride`, so many `turns`. The next node's begin behind the first `each`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    first: u32,
+    each: u32,
+    stride: u32,
+    turns: u32,
+}
+
+impl Placed {
+    /// The next node has these ranks, in ascending order.
+    pub(crate) fn push(&mut self, ranks: &[u32]) {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for block in ranks.chunk_by(|a, b| a + 1 == *b) {
+            let (first, each) = (block[0], block.len() as u32);
+            match pieces.last_mut().filter(|p| p.each == each) {
+                Some(p) if p.turns == 1 || first == p.first + p.turns * p.stride => {
+                    (p.stride, p.turns) = (if p.turns == 1 { first - p.first } else { p.stride }, p.turns + 1);
+                }
+                _ => pieces.push(Piece { first, each, stride: 0, turns: 1 }),
+            }
+        }
+        self.join(Group { nodes: 1, pieces });
+    }
+
+    fn join(&mut self, next: Group) {
+        let follows = |group: &Group| {
+            let behind = |p: &Piece| Piece { first: p.first + group.nodes * p.each, ..*p };
+            group.pieces.iter().map(behind).eq(next.pieces.iter().copied())
+        };
+        match self.groups.last_mut().filter(|group| follows(group)) {
+            Some(group) => group.nodes += next.nodes,
+            None => self.groups.push(next),
+        }
+    }
+
+    /// As bytes, for [`append`](Placed::append).
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let of = |g: &Group| {
+            let pieces = g.pieces.iter().flat_map(|p| [p.first, p.each, p.stride, p.turns]);
+            [g.nodes, g.pieces.len() as u32].into_iter().chain(pieces).collect::<Vec<u32>>()
+        };
+        self.groups.iter().flat_map(of).flat_map(u32::to_le_bytes).collect()
+    }
+
+    /// The next nodes are those that `bytes` tell of. `None`: they are not of this making.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Option<()> {
+        let (words, []) = bytes.as_chunks::<4>() else { return None };
+        let mut words = words.iter().map(|w| u32::from_le_bytes(*w));
+        while let Some(nodes) = words.next() {
+            let count = words.next()?;
+            let pieces = (0..count).map(|_| {
+                let [first, each, stride, turns] = [words.next()?, words.next()?, words.next()?, words.next()?];
+                Some(Piece { first, each, stride, turns })
+            });
+            self.join(Group { nodes, pieces: pieces.collect::<Option<_>>()? });
+        }
+        Some(())
+    }
+
+    /// The map of a job of so many ranks. `None`: these are not all of its ranks, each once.
+    pub(crate) fn map(&self, size: u32) -> Option<NodeMap> {
+        let mut of = vec![u32::MAX; size as usize];
+        let mut base = 0u32;
+        for group in &self.groups {
+            for piece in &group.pieces {
+                for turn in 0..piece.turns as u64 {
+                    let first = piece.first as u64 + turn * piece.stride as u64;
+                    for k in 0..group.nodes as u64 * piece.each as u64 {
+                        let node = of.get_mut((first + k) as usize).filter(|node| **node == u32::MAX)?;
+                        *node = base + (k / piece.each as u64) as u32;
+                    }
+                }
+            }
+            base = base.checked_add(group.nodes)?;
+        }
+        (!of.contains(&u32::MAX)).then(|| NodeMap::new(&of))
+    }
+}
+
+/// Ranks as [`ranges`] writes them, of a job of so many. `None`: these are none.
+pub(crate) fn ranks_of(text: &str, size: u32) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for range in text.split(',').filter(|range| !range.is_empty()) {
+        let (a, b) = range.split_once('-').unwrap_or((range, range));
+        let (a, b): (u32, u32) = (a.parse().ok()?, b.parse().ok()?);
+        (a <= b && b < size && all.len() as u64 + (b - a) as u64 <= size as u64).then_some(())?;
+        all.extend(a..=b);
+    }
+    Some(all)
+}
+
 /// Ranks as people write them: `0-3,7`.
 pub(crate) fn ranges(ranks: impl IntoIterator<Item = u32>) -> String {
     let mut out = String::new();
@@ -323,7 +427,24 @@ mod tests {
     }
 
     #[test]
+    fn regular_nodes_are_told_in_few_bytes() {
+        let told = |nodes: u32, ranks: &dyn Fn(u32) -> Vec<u32>| {
+            let mut placed = Placed::default();
+            (0..nodes).for_each(|node| placed.push(&ranks(node)));
+            placed.encode().len()
+        };
+        assert_eq!(told(1000, &|node| (4 * node..4 * node + 4).collect()), 24);
+        assert_eq!(told(1000, &|node| vec![node, node + 1000, node + 2000]), 24);
+        assert_eq!(told(1, &|_| (0..4096).collect()), 24);
+    }
+
+    #[test]
     fn ranks_as_people_write_them() {
+        assert_eq!(ranks_of("", 5), Some(vec![]));
+        assert_eq!(ranks_of("0-2,4", 5), Some(vec![0, 1, 2, 4]));
+        for bad in ["5", "2-1", "0-5", "x", "1,1-4,0-4", "-1"] {
+            assert_eq!(ranks_of(bad, 5), None, "{bad}");
+        }
         assert_eq!(ranges([]), "");
         assert_eq!(ranges([3]), "3");
         assert_eq!(ranges([0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
@@ -379,6 +500,34 @@ mod tests {
             prop_assert_eq!(map.ranks_on(map.nodes()).next(), None);
         }
 
+        /// From each node's ranks, told in the order of their lowest, comes the same map as from the node of each rank; and in few bytes, if
+        /// the placement is regular.
+        #[test]
+        fn nodes_told_by_their_ranks_give_the_same_map(of in placements(), cut in 1usize..50) {
+            let mut number = std::collections::HashMap::new();
+            let mut on: Vec<Vec<u32>> = Vec::new();
+            for (rank, node) in (0..).zip(&of) {
+                let k = *number.entry(*node).or_insert(on.len());
+                if k == on.len() {
+                    on.push(Vec::new());
+                }
+                on[k].push(rank);
+            }
+            let mut all = Placed::default();
+            for part in on.chunks(cut) {
+                let mut some = Placed::default();
+                part.iter().for_each(|ranks| some.push(ranks));
+                all.append(&some.encode()).unwrap();
+            }
+            let size = of.len() as u32;
+            let dense: Vec<u32> = of.iter().map(|node| number[node] as u32).collect();
+            prop_assert_eq!(all.map(size), Some(NodeMap::new(&dense)));
+            prop_assert_eq!(all.map(size + 1), None);
+            for ranks in &on {
+                prop_assert_eq!(ranks_of(&ranges(ranks.iter().copied()), size), Some(ranks.clone()));
+            }
+        }
+
         #[test]
         fn any_bytes_are_a_map_or_not(bytes in proptest::collection::vec(0u8..4, 0..80)) {
             if let Some(map) = NodeMap::decode(&bytes) {
@@ -387,6 +536,8 @@ mod tests {
                 }
             }
             let _ = Gathered::default().append(&bytes);
+            let mut placed = Placed::default();
+            let _ = placed.append(&bytes);
             let _ = Node::decode(&bytes);
         }
     }

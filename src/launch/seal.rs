@@ -1,4 +1,4 @@
-//! The check on each line between a rank and the root of a job by variables: that it is the other side's next line, and unaltered.
+//! The check on each line between a rank and its keeper, and between keepers, of a job by variables: that it is the other side's next line, and unaltered.
 //!
 //! ```text
 //!   cmd=barrier_in check=4f0c…            the first 16 bytes of HMAC(key; number of the line, the line), in hexadecimal
@@ -9,7 +9,8 @@
 //! came before it: it has a number of its own.
 
 use super::wire;
-use crate::base::key::{CHECK, Key};
+use crate::base::key::CHECK;
+pub(crate) use crate::base::key::Key;
 
 const FIELD: &str = " check=";
 /// The number of an abort.
