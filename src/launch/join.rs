@@ -94,7 +94,7 @@ impl Place {
                 Err(Trouble::Final(text) | Trouble::Refused(text)) => {
                     return Err(Error::new(Code::Launch, format!("rank {}: {text}", self.rank)));
                 }
-                Err(Trouble::Again(text) | Trouble::Moved(text)) => text,
+                Err(Trouble::Again(text) | Trouble::Unreachable(text) | Trouble::Moved(text)) => text,
             };
             if Instant::now() + pause >= deadline {
                 let (rank, who, root, s) = (self.rank, self.who(), self.root(), self.patience.as_secs_f64());
@@ -126,7 +126,7 @@ impl Place {
             match met {
                 Ok(met) => return Ok(met),
                 // At another of the addresses the root may be; if it is not, this is what counts.
-                Err(e) if matches!(failed, Trouble::Again(_)) => failed = e,
+                Err(e) if matches!(failed, Trouble::Again(_) | Trouble::Unreachable(_)) => failed = e,
                 Err(_) => {}
             }
         }
@@ -261,7 +261,7 @@ fn connect(at: SocketAddr, left: Duration) -> std::result::Result<TcpStream, Tro
             keep_alive(&stream);
             Ok(stream)
         })
-        .map_err(|e| Trouble::Again(format!("connecting to {at}: {e}")))
+        .map_err(|e| Trouble::Unreachable(format!("connecting to {at}: {e}")))
 }
 
 /// What whoever knows the secret can say of two numbers drawn by lot, the root's and the rank's, in hexadecimal.
@@ -310,6 +310,8 @@ pub(super) enum Trouble {
     Final(String),
     /// Nor here: the root has said no.
     Refused(String),
+    /// Nobody is there, or not yet.
+    Unreachable(String),
     /// Another keeper, at this address, is responsible.
     Moved(String),
 }

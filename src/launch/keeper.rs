@@ -9,8 +9,8 @@
 //!  rank rank rank       keeper
 //! ```
 //! The first rank of a node that comes listens at a name that the others of its node find, and connects to the root, or to whom that sends it
-//! (`arrive`). So a rank has one connection, a keeper one for each rank of its node, at most five in the tree, and at most [`GUESTS`] and four
-//! for values. Nobody holds what all have put.
+//! (`arrive`). So a rank has one connection, a keeper one for each rank of its node, at most five in the tree, and at most [`GUESTS_MOST`] and
+//! four for values. Nobody holds what all have put.
 //!
 //! A keeper serves until the job's end, since a rank asks for the card of another when it first needs it. What strangers can cost is
 //! bounded, see [`door`](super::door). A rank costs a connection and what it puts; the bounds of that are the [`Server`]'s.
@@ -45,10 +45,13 @@ mod tree;
 
 /// How long a keeper stays for ranks that have not left when its own has.
 const LINGER: Duration = Duration::from_secs(30);
-/// Keepers that may ask at a time; more put out whoever has been silent for longest.
-const GUESTS: usize = 6;
-/// From telling above who has come to telling it again, at most: with a job of a million ranks.
+/// Keepers whose connections are kept when they have asked; and all that may have one.
+const GUESTS: usize = 4;
+const GUESTS_MOST: usize = 8;
+/// From telling above who has come to telling it again: a microsecond for each rank of the job at least, but for very many; and at least this part
+/// of the time since the beginning, so that the root reads little however long it takes.
 const NEWS: Duration = Duration::from_millis(20);
+const NEWS_PART: u32 = 10;
 
 /// See the head of this file.
 pub(super) struct Keeper {
@@ -74,7 +77,8 @@ pub(super) struct Keeper {
     complaints: BTreeSet<&'static str>,
     /// Until when all ranks must have come; later, until when the fence that some wait in must be met.
     until: Option<Instant>,
-    /// Above was told who has come.
+    /// The thread began; above was told who has come.
+    began: Instant,
     told: Instant,
     inquest: Option<Inquest>,
     /// When the own rank left in good order.
@@ -174,14 +178,16 @@ impl Keeper {
 
     fn next_moment(&self, now: Instant) -> Option<Instant> {
         let left = self.left.map(|l| l + LINGER);
-        let news = (self.above.is_some() && self.family.has_news()).then(|| self.told + self.between_news());
+        let news = (self.above.is_some() && self.family.has_news()).then(|| self.news_are_due());
         let inquest = self.inquest.as_ref().map(|i| i.until);
         [self.until, self.door.next_moment(now), left, news, inquest].into_iter().flatten().min()
     }
 
-    /// The more ranks there are, the more rarely the root hears of them.
-    fn between_news(&self) -> Duration {
-        NEWS.min(Duration::from_micros(self.place.size as u64))
+    /// When above may be told again who has come. As many as there are ranks in the range are mostly all that will come: that is said at once.
+    fn news_are_due(&self) -> Instant {
+        let least = NEWS.min(Duration::from_micros(self.place.size as u64));
+        let pause = least.max(self.told.saturating_duration_since(self.began) / NEWS_PART);
+        if self.family.is_complete() { self.told } else { self.told + pause }
     }
 
     fn mind_the_clock(&mut self) {
@@ -210,7 +216,7 @@ impl Keeper {
             return;
         }
         if let Some(above) = self.above.and(self.link_of(Role::Above)) {
-            if self.told.elapsed() >= self.between_news()
+            if self.news_are_due() <= Instant::now()
                 && let Some(came) = self.family.news()
             {
                 self.told = Instant::now();
@@ -276,6 +282,7 @@ impl Keeper {
         if let Some(link) = &mut self.links[i] {
             link.say(line);
             link.flush();
+            link.is_served = true;
         }
     }
 

@@ -3,7 +3,7 @@
 use super::ask::{self, Asker, Known};
 use super::family::{Child, Family, Range};
 use super::link::{Link, Role};
-use super::{Complaints, GUESTS, Keeper, MARGIN, join};
+use super::{Complaints, GUESTS, GUESTS_MOST, Keeper, MARGIN, join};
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::Key;
 use crate::base::{system, thread};
@@ -125,6 +125,7 @@ impl Keeper {
             all_here: false,
             early: Vec::new(),
             complaints: Default::default(),
+            began: now,
             told: now - super::NEWS,
             inquest: None,
             left: None,
@@ -248,14 +249,21 @@ impl Keeper {
         }
     }
 
-    /// Whoever has been silent for longest goes; it comes again if it has a question.
+    /// Of those that have had an answer, whoever has been silent for longest goes, and comes again if it has a question. Who has just come is
+    /// let ask first, unless too many do at once.
     fn make_room_for_a_guest(&mut self) {
-        let guests = self.links.iter().enumerate().filter(|(_, l)| l.as_ref().is_some_and(|l| l.role == Role::Guest));
-        let guests: Vec<(Instant, usize)> = guests.filter_map(|(i, l)| Some((l.as_ref()?.heard, i))).collect();
+        let links = self.links.iter().enumerate().filter_map(|(i, link)| Some((i, link.as_ref()?)));
+        let guests: Vec<_> = links.filter(|(_, link)| link.role == Role::Guest).collect();
+        let served = guests.iter().filter(|(_, link)| link.is_served);
+        let oldest = if guests.len() < GUESTS_MOST {
+            served.min_by_key(|(_, link)| link.heard)
+        } else {
+            guests.iter().min_by_key(|(_, link)| (!link.is_served, link.heard))
+        };
         if guests.len() >= GUESTS
-            && let Some((_, i)) = guests.iter().min()
+            && let Some(i) = oldest.map(|(i, _)| *i)
         {
-            self.links[*i] = None;
+            self.links[i] = None;
         }
     }
 }

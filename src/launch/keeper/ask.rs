@@ -31,8 +31,9 @@ const IDLE: Duration = Duration::from_millis(500);
 /// Bytes of values that were found, and addresses of keepers, that are kept.
 const CACHE: usize = 32 << 10;
 const ADDRESSES: usize = 512;
-/// From asking somebody who does not know his number yet to asking again.
-const PAUSE: Duration = Duration::from_millis(2);
+/// From asking somebody who cannot answer yet to asking again: at first, and at most.
+const PAUSE: Duration = Duration::from_millis(1);
+const LONG_PAUSE: Duration = Duration::from_millis(100);
 /// Words until somebody answers; a way has as many as the number of keepers has digits.
 const HOPS: usize = 64;
 /// How the root is called among the addresses of keepers: each knows where that is.
@@ -67,7 +68,7 @@ impl Asker {
         let wake = Arc::new(system::event()?);
         let (cache, addresses, kept, silent, wakes) =
             (Cache::default(), HashMap::new(), Vec::new(), BTreeSet::new(), wake.clone());
-        let asks = Asks { place, known, cache, addresses, kept, silent };
+        let asks = Asks { place, known, cache, addresses, kept, silent, again: false, pause: PAUSE };
         let thread = thread::spawn("fmpl-asker", STACK, move || asks.run(&to_do, &done, &wakes))?;
         Ok(Asker { errands: Some(errands), answers, wake, thread: Some(thread) })
     }
@@ -135,17 +136,16 @@ struct Asks {
     kept: Vec<Visit>,
     /// Addresses at which nobody answers any more.
     silent: BTreeSet<String>,
+    /// The question at hand may have been heard before.
+    again: bool,
+    /// How long to wait before it is asked again.
+    pause: Duration,
 }
 
 impl Asks {
     fn run(mut self, errands: &Receiver<Errand>, done: &Sender<(usize, String)>, wake: &OwnedFd) {
-        let mut learns = false;
         loop {
-            let patience = match (learns, self.kept.is_empty()) {
-                (true, _) => Duration::ZERO,
-                (false, true) => Duration::MAX,
-                (false, false) => IDLE,
-            };
+            let patience = if self.kept.is_empty() { Duration::MAX } else { IDLE };
             match errands.recv_timeout(patience) {
                 Ok(Errand::Ask(seat, keeper, line)) => {
                     if done.send((seat, self.see_to(keeper, &line))).is_err() {
@@ -153,8 +153,10 @@ impl Asks {
                     }
                     system::tell(wake);
                 }
-                Ok(Errand::Learn) => learns = true,
-                Err(RecvTimeoutError::Timeout) if learns => learns = self.learn(),
+                Ok(Errand::Learn) => {
+                    while self.learn() {}
+                    lock(&self.known.ring).all_are_known();
+                }
                 Err(RecvTimeoutError::Timeout) => self.kept.clear(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -165,14 +167,25 @@ impl Asks {
     fn learn(&mut self) -> bool {
         let Some(step) = lock(&self.known.ring).next_step() else { return false };
         let line = format!("cmd=fmpl-steps level={} most={}", step.level, step.most);
-        let Ok(answer) = self.ask_at(&step.at, &line) else { return false };
+        let answer = match self.ask_at(&step.at, &line) {
+            Ok(answer) => answer,
+            Err(Lost::Gone(_)) => return false,
+            Err(Lost::Busy(_)) => {
+                self.wait();
+                return true;
+            }
+        };
         let said: Vec<String> = Line::parse(answer.as_bytes())
             .and_then(|line| Some(line.list("at")?.map(str::to_owned).collect()))
             .unwrap_or_default();
-        if !lock(&self.known.ring).learn(&step, &said) {
-            std::thread::sleep(PAUSE);
-        }
+        let learned = lock(&self.known.ring).learn(&step, &said);
+        if learned { self.pause = PAUSE } else { self.wait() }
         true
+    }
+
+    fn wait(&mut self) {
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONG_PAUSE);
     }
 
     /// The answer to a rank's question.
@@ -212,6 +225,7 @@ impl Asks {
             return answer.ok_or_else(|| "this is no question".into());
         }
         let line = format!("{line} to={keeper}");
+        (self.again, self.pause) = (false, PAUSE);
         let mut next = self.addresses.get(&keeper).map(|at| (keeper, at.clone()));
         let mut why = format!("no way leads to keeper {keeper}");
         let (mut hops, until) = (0, Instant::now() + self.place.patience);
@@ -227,7 +241,15 @@ impl Asks {
                 }
             };
             match self.ask_at(&at, &line) {
-                Err(text) => {
+                Err(Lost::Busy(text)) => {
+                    if Instant::now() > until {
+                        return Err(format!("the keeper of this value, number {number} at {at}, is busy: {text}"));
+                    }
+                    next = Some((number, at));
+                    hops -= 1;
+                    self.wait();
+                }
+                Err(Lost::Gone(text)) => {
                     why = format!("the keeper of this value, number {number} at {at}, does not answer: {text}");
                     self.silent.insert(at);
                     self.addresses.remove(&number);
@@ -243,7 +265,7 @@ impl Asks {
                     Some(later) if later.cmd() == "fmpl-later" && Instant::now() < until => {
                         next = Some((number, at));
                         hops -= 1;
-                        std::thread::sleep(PAUSE);
+                        self.wait();
                     }
                     _ => {
                         if self.addresses.len() >= ADDRESSES {
@@ -259,30 +281,35 @@ impl Asks {
     }
 
     /// One question, one answer. A connection that was kept may have been closed by the other side meanwhile, for others.
-    fn ask_at(&mut self, at: &str, line: &str) -> std::result::Result<String, String> {
-        let kept = self.kept.iter().position(|visit| visit.at == at);
-        if let Some(mut visit) = kept.map(|k| self.kept.remove(k))
-            && let Ok(answer) = visit.ask(line)
-        {
-            self.kept.push(visit);
-            return Ok(answer);
+    fn ask_at(&mut self, at: &str, line: &str) -> std::result::Result<String, Lost> {
+        if let Some(k) = self.kept.iter().position(|visit| visit.at == at) {
+            let mut visit = self.kept.remove(k);
+            if let Ok(answer) = visit.ask(line) {
+                self.kept.push(visit);
+                return Ok(answer);
+            }
+            self.again = true;
         }
-        let again = if kept.is_some() && line.starts_with("cmd=put") { " again=1" } else { "" };
         if self.kept.len() == KEPT {
             self.kept.remove(0);
         }
         let mut visit = self.visit(at)?;
-        let answer = visit.ask(&format!("{line}{again}"))?;
+        let again = if self.again && line.starts_with("cmd=put") { " again=1" } else { "" };
+        // Whether it was heard is not known, if no answer comes.
+        self.again = true;
+        let answer = visit.ask(&format!("{line}{again}")).map_err(Lost::Busy)?;
+        self.again = false;
         self.kept.push(visit);
         Ok(answer)
     }
 
-    fn visit(&self, at: &str) -> std::result::Result<Visit, String> {
+    fn visit(&self, at: &str) -> std::result::Result<Visit, Lost> {
+        let gone = |why: String| Lost::Gone(why);
         let addresses = match at {
-            ROOT => self.place.addresses().map_err(|e| e.to_string())?,
-            at => vec![at.parse().map_err(|_| format!("{at} is no address"))?],
+            ROOT => self.place.addresses().map_err(|e| gone(e.to_string()))?,
+            at => vec![at.parse().map_err(|_| gone(format!("{at} is no address")))?],
         };
-        let mut why = "no address".to_owned();
+        let mut lost = gone("no address".to_owned());
         for address in addresses {
             match self.place.visit(address) {
                 Ok((stream, met)) => {
@@ -290,13 +317,20 @@ impl Asks {
                     let (inbox, _counted) = (Inbox::default(), Connection::new());
                     return Ok(Visit { at: at.to_owned(), stream, seals, inbox, _counted });
                 }
-                Err(Trouble::Again(text) | Trouble::Final(text) | Trouble::Refused(text) | Trouble::Moved(text)) => {
-                    why = text;
-                }
+                Err(Trouble::Unreachable(text) | Trouble::Final(text)) => lost = gone(text),
+                Err(Trouble::Again(text) | Trouble::Refused(text) | Trouble::Moved(text)) => lost = Lost::Busy(text),
             }
         }
-        Err(why)
+        Err(lost)
     }
+}
+
+/// Why there is no answer.
+enum Lost {
+    /// It has had to part with this connection, for others; it may be asked again.
+    Busy(String),
+    /// Nobody is there.
+    Gone(String),
 }
 
 impl Visit {
@@ -338,6 +372,9 @@ pub(super) fn answer(known: &Known, line: &Line) -> Option<String> {
     let keeper = line.number("to")?;
     if ring.is_mine(keeper) {
         return lock(&known.shelf).answer(line);
+    }
+    if !ring.is_known() {
+        return Some("cmd=fmpl-later\n".into());
     }
     let (number, at) = ring.towards(keeper, |_| true)?;
     Some(format!("cmd=fmpl-go number={number} at={at}\n"))

@@ -116,6 +116,11 @@ impl Family {
         self.told != self.came()
     }
 
+    /// Have just as many come as there are ranks in the range?
+    pub(super) fn is_complete(&self) -> bool {
+        self.came().ranks == (self.range.1 - self.range.0) as u64
+    }
+
     /// At the root: are these all of the ranks? `Err`: more have come than there are, or one twice.
     pub(super) fn all_are_here(&self) -> Result<bool, ()> {
         let (came, size) = (self.came(), self.range.1);

@@ -36,6 +36,8 @@ pub(super) struct Link {
     /// On its way, with the checks.
     outbox: Vec<u8>,
     pub(super) heard: Instant,
+    /// It has had an answer.
+    pub(super) is_served: bool,
     _counted: Option<Connection>,
 }
 
@@ -50,7 +52,7 @@ impl Link {
     pub(super) fn own(stream: Box<dyn Stream>) -> Link {
         let (inbox, outbox) = Default::default();
         let (from, role, heard) = ("this process".into(), Role::Rank(0), Instant::now());
-        Link { stream, from, role, seals: None, inbox, outbox, heard, _counted: None }
+        Link { stream, from, role, seals: None, inbox, outbox, heard, is_served: false, _counted: None }
     }
 
     /// With the keys for what is said and heard here.
@@ -58,7 +60,7 @@ impl Link {
         let (inbox, outbox) = Default::default();
         let (heard, _counted) = (Instant::now(), Some(Connection::new()));
         let seals = Some(([Seal::new(says.clone()), Seal::new(hears)], says));
-        Link { stream, from, role, seals, inbox, outbox, heard, _counted }
+        Link { stream, from, role, seals, inbox, outbox, heard, is_served: false, _counted }
     }
 
     /// From the side of the keeper.

@@ -22,6 +22,8 @@ pub(super) struct Ring {
     of: u64,
     /// Addresses by level and multiple, without gaps.
     levels: Vec<Vec<String>>,
+    /// All are known that will be.
+    is_known: bool,
 }
 
 /// What is to be asked of whom, so that more are known.
@@ -43,6 +45,15 @@ impl Ring {
 
     pub(super) fn is_numbered(&self) -> bool {
         self.of > 0
+    }
+
+    /// Is it of use on the way of others, who would go from one to the next otherwise?
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    pub(super) fn all_are_known(&mut self) {
+        self.is_known = true;
     }
 
     /// The keeper of a key. The pieces of a value are kept by one.
