@@ -24,8 +24,8 @@ fn main() -> fmpl::Result<()> {
             "rank {rank}'s value came back different"
         );
     }
-    let absent = launch.get(0, "nobody-put-this").unwrap_err();
-    assert!(absent.detail().contains("nobody-put-this"));
+    let absent = format!("nobody-put-this-{}", launch.rank());
+    assert!(launch.get(0, &absent).unwrap_err().detail().contains(&absent));
     println!(
         "rank {} of {}, here {:?}, {bytes} bytes of each read",
         launch.rank(),

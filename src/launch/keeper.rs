@@ -237,6 +237,12 @@ impl Keeper {
         let wants = self.server.wants();
         self.early.extend(wants);
         if !lock(&self.known.ring).is_numbered() {
+            if self.server.has_failed() {
+                for (seat, line) in std::mem::take(&mut self.early) {
+                    let result = if line.starts_with("cmd=get") { "get_result" } else { "put_result" };
+                    self.server.answered(seat, &format!("cmd={result} rc=-2 msg=the_job_has_failed_to_start\n"));
+                }
+            }
             return;
         }
         for (seat, line) in std::mem::take(&mut self.early) {

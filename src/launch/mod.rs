@@ -204,6 +204,8 @@ impl Launch {
         }
         let digest = self.node.digest();
         let key = format!("fmpl-on-{}", wire::hex(&digest));
+        // All have come then, or who has not is named.
+        self.fence()?;
         let map = if self.with_store(|s| s.add(&key))? {
             self.fence()?;
             let ranks = String::from_utf8(self.get(self.rank, &key)?).ok();

@@ -145,7 +145,10 @@ impl Client {
             Some([says, _]) => says.put(question),
             None => format!("{question}\n"),
         };
-        send(self.fd(), &line).map_err(|e| failed(format!("could not be sent to {}: {e}", self.launcher)))?;
+        if let Err(e) = send(self.fd(), &line) {
+            self.obey_last_word();
+            return Err(failed(format!("could not be sent to {}: {e}", self.launcher)));
+        }
         loop {
             match self.inbox.line() {
                 Ok(Some(came)) => {
@@ -169,6 +172,19 @@ impl Client {
                     let rest = wire::shown(self.inbox.rest());
                     return Err(failed(format!("was answered with a line that does not end: {rest}")));
                 }
+            }
+        }
+    }
+
+    /// The other side has hung up. It may have said why before: the job was aborted.
+    #[cold]
+    fn obey_last_word(&mut self) {
+        while self.read_on().is_ok() {}
+        let key = self.seals.as_ref().map(|[_, hears]| hears.key());
+        while let Ok(Some(came)) = self.inbox.line() {
+            let line = key.map_or(Some(came), |key| super::seal::last(key, came));
+            if let Some(abort) = line.and_then(Line::parse).filter(|l| l.cmd() == "abort") {
+                super::join::obey_abort(&abort, self.rank);
             }
         }
     }

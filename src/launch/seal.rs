@@ -9,8 +9,7 @@
 //! came before it: it has a number of its own.
 
 use super::wire;
-use crate::base::key::CHECK;
-pub(crate) use crate::base::key::Key;
+use crate::base::key::{CHECK, Key};
 
 const FIELD: &str = " check=";
 /// The number of an abort.
@@ -32,6 +31,10 @@ pub(crate) struct Seal {
 impl Seal {
     pub(crate) fn new(key: Key) -> Seal {
         Seal { key, next: 0 }
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
     }
 
     /// The line (without newline) as it is sent (with it).

@@ -179,7 +179,11 @@ impl Asks {
             .and_then(|line| Some(line.list("at")?.map(str::to_owned).collect()))
             .unwrap_or_default();
         let learned = lock(&self.known.ring).learn(&step, &said);
-        if learned { self.pause = PAUSE } else { self.wait() }
+        if learned {
+            self.pause = PAUSE
+        } else {
+            self.wait()
+        }
         true
     }
 

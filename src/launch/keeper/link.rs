@@ -1,5 +1,6 @@
 //! A keeper's connection with a rank, with a keeper above or below it, or with one that asks for values: lines, each with its check.
 
+use crate::base::key::Key;
 use crate::base::system;
 use crate::launch::costs::{self, Connection};
 use crate::launch::seal::{self, Keys, Seal};
@@ -30,8 +31,8 @@ pub(super) struct Link {
     stream: Box<dyn Stream>,
     pub(super) from: String,
     pub(super) role: Role,
-    /// The checks of what is said here and heard, and the key of a last word; the own rank's lines do not leave the process, and have none.
-    seals: Option<([Seal; 2], seal::Key)>,
+    /// The checks of what is said here and heard; the own rank's lines do not leave the process, and have none.
+    seals: Option<[Seal; 2]>,
     inbox: Inbox,
     /// On its way, with the checks.
     outbox: Vec<u8>,
@@ -56,10 +57,10 @@ impl Link {
     }
 
     /// With the keys for what is said and heard here.
-    pub(super) fn new(stream: Box<dyn Stream>, from: String, role: Role, [says, hears]: [seal::Key; 2]) -> Link {
+    pub(super) fn new(stream: Box<dyn Stream>, from: String, role: Role, [says, hears]: [Key; 2]) -> Link {
         let (inbox, outbox) = Default::default();
         let (heard, _counted) = (Instant::now(), Some(Connection::new()));
-        let seals = Some(([Seal::new(says.clone()), Seal::new(hears)], says));
+        let seals = Some([Seal::new(says), Seal::new(hears)]);
         Link { stream, from, role, seals, inbox, outbox, heard, is_served: false, _counted }
     }
 
@@ -76,7 +77,7 @@ impl Link {
     pub(super) fn say(&mut self, line: &str) {
         match &mut self.seals {
             None => self.outbox.extend_from_slice(format!("{line}\n").as_bytes()),
-            Some(([says, _], _)) => self.outbox.extend_from_slice(says.put(line).as_bytes()),
+            Some([says, _]) => self.outbox.extend_from_slice(says.put(line).as_bytes()),
         }
     }
 
@@ -89,7 +90,8 @@ impl Link {
 
     /// Says something whatever is under way, and nothing after it.
     pub(super) fn say_last(&mut self, line: &str) {
-        let last = self.seals.as_ref().map_or_else(|| format!("{line}\n"), |(_, key)| seal::put_last(key, line));
+        let last =
+            self.seals.as_ref().map_or_else(|| format!("{line}\n"), |[says, _]| seal::put_last(says.key(), line));
         let _ = self.stream.write(last.as_bytes());
         system::shutdown(&*self.stream, libc::SHUT_WR);
     }
@@ -121,7 +123,7 @@ impl Link {
             Err(_) => return Err(End::Closed),
         };
         self.heard = Instant::now();
-        let Some(([_, hears], _)) = &mut self.seals else { return Ok(bytes[..n].to_vec()) };
+        let Some([_, hears]) = &mut self.seals else { return Ok(bytes[..n].to_vec()) };
         costs::read(n);
         self.inbox.push(&bytes[..n]);
         let mut all = Vec::new();
