@@ -98,7 +98,7 @@ impl Launch {
     }
 
     /// Joins a job that meets at a root.
-    fn meet(place: Place, node: Node) -> Result<Launch> {
+    pub(super) fn meet(place: Place, node: Node) -> Result<Launch> {
         let (rank, size) = (place.rank, place.size);
         let root = format!("{} ({})", place.who(), place.root());
         let Joined { socket, helper, keys, secret, keeper } = place.meet(&node)?;

@@ -41,6 +41,8 @@ mod family;
 mod link;
 mod ring;
 mod shelf;
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests;
 mod tree;
 
 /// How long a keeper stays for ranks that have not left when its own has.

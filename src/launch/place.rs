@@ -57,6 +57,12 @@ impl Node {
         Ok(Node { boot, namespaces: [space("net"), space("pid"), space("user")], pretended, host })
     }
 
+    /// A node that this one plays in a test.
+    #[cfg(test)]
+    pub(crate) fn pretending(self, number: u32) -> Node {
+        Node { pretended: Some(number), ..self }
+    }
+
     /// The number that `FMPL_NODE` gives this node.
     pub fn pretended(&self) -> Option<u32> {
         self.pretended

@@ -68,7 +68,7 @@ impl Asker {
         let wake = Arc::new(system::event()?);
         let (cache, addresses, kept, silent, wakes) =
             (Cache::default(), HashMap::new(), Vec::new(), BTreeSet::new(), wake.clone());
-        let asks = Asks { place, known, cache, addresses, kept, silent, again: false, pause: PAUSE };
+        let asks = Asks { place, known, cache, addresses, kept, silent, mark: 0, pause: PAUSE };
         let thread = thread::spawn("fmpl-asker", STACK, move || asks.run(&to_do, &done, &wakes))?;
         Ok(Asker { errands: Some(errands), answers, wake, thread: Some(thread) })
     }
@@ -136,8 +136,8 @@ struct Asks {
     kept: Vec<Visit>,
     /// Addresses at which nobody answers any more.
     silent: BTreeSet<String>,
-    /// The question at hand may have been heard before.
-    again: bool,
+    /// The number of the last thing that was put.
+    mark: u64,
     /// How long to wait before it is asked again.
     pause: Duration,
 }
@@ -214,8 +214,10 @@ impl Asks {
             }
             return answer;
         }
-        let first = self.bring(keeper, line);
-        let next = second.map(|next| self.bring(next, &format!("{line} again=1")));
+        self.mark += 1;
+        let line = format!("{line} mark={}", (self.place.rank as u64) << 32 | self.mark);
+        let first = self.bring(keeper, &line);
+        let next = second.map(|next| self.bring(next, &line));
         match (first, next) {
             (Ok(answer), _) | (Err(_), Some(Ok(answer))) => answer,
             (Err(why), _) => failed(why),
@@ -229,7 +231,7 @@ impl Asks {
             return answer.ok_or_else(|| "this is no question".into());
         }
         let line = format!("{line} to={keeper}");
-        (self.again, self.pause) = (false, PAUSE);
+        self.pause = PAUSE;
         let mut next = self.addresses.get(&keeper).map(|at| (keeper, at.clone()));
         let mut why = format!("no way leads to keeper {keeper}");
         let (mut hops, until) = (0, Instant::now() + self.place.patience);
@@ -292,17 +294,13 @@ impl Asks {
                 self.kept.push(visit);
                 return Ok(answer);
             }
-            self.again = true;
         }
         if self.kept.len() == KEPT {
             self.kept.remove(0);
         }
         let mut visit = self.visit(at)?;
-        let again = if self.again && line.starts_with("cmd=put") { " again=1" } else { "" };
-        // Whether it was heard is not known, if no answer comes.
-        self.again = true;
-        let answer = visit.ask(&format!("{line}{again}")).map_err(Lost::Busy)?;
-        self.again = false;
+        // Whether it was heard is not known, if no answer comes; a mark tells that it is the same question.
+        let answer = visit.ask(line).map_err(Lost::Busy)?;
         self.kept.push(visit);
         Ok(answer)
     }

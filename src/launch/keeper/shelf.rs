@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 
 /// What a key stands for.
 enum Held {
-    /// A piece of a value, as it was put.
-    Piece(String),
+    /// A piece of a value, as it was put, and the mark of the question that did it.
+    Piece(String, u64),
     /// Ranks that have been added one by one.
     Ranks(BTreeSet<u32>),
 }
@@ -27,18 +27,18 @@ impl Shelf {
     pub(super) fn answer(&mut self, line: &Line) -> Option<String> {
         let key = line.get("key")?;
         Some(match line.cmd() {
-            "put" => put_result(self.put(key, line.get("value")?, line.get("again") == Some("1"))),
+            "put" => put_result(self.put(key, line.get("value")?, line.number("mark"))),
             "fmpl-add" => put_result(self.add(key, line.number("rank")?)),
             "get" => found(key, self.get(key).as_deref()),
             _ => return None,
         })
     }
 
-    /// `again`: whoever puts it may have done so before, and has not heard what came of it.
-    fn put(&mut self, key: &str, value: &str, again: bool) -> Result<(), &'static str> {
+    /// A question comes once more, with the same mark, if whoever asks has not heard what came of it.
+    fn put(&mut self, key: &str, value: &str, mark: Option<u64>) -> Result<(), &'static str> {
         match self.held.get(key) {
-            None => drop(self.held.insert(key.to_owned(), Held::Piece(value.to_owned()))),
-            Some(Held::Piece(held)) if again && held == value => {}
+            None => drop(self.held.insert(key.to_owned(), Held::Piece(value.to_owned(), mark.unwrap_or(0)))),
+            Some(Held::Piece(_, held)) if mark == Some(*held) => {}
             Some(_) => return Err("duplicate_key"),
         }
         Ok(())
@@ -47,13 +47,13 @@ impl Shelf {
     fn add(&mut self, key: &str, rank: u32) -> Result<(), &'static str> {
         match self.held.entry(key.to_owned()).or_insert_with(|| Held::Ranks(BTreeSet::new())) {
             Held::Ranks(ranks) => drop(ranks.insert(rank)),
-            Held::Piece(_) => return Err("duplicate_key"),
+            Held::Piece(..) => return Err("duplicate_key"),
         }
         Ok(())
     }
 
     fn get(&self, key: &str) -> Option<String> {
-        if let Some(Held::Piece(value)) = self.held.get(key) {
+        if let Some(Held::Piece(value, _)) = self.held.get(key) {
             return Some(value.clone());
         }
         let (whole, piece) =
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn values_and_sets_of_ranks() {
         let mut shelf = Shelf::default();
-        assert_eq!(ask(&mut shelf, "cmd=put key=a value=1:61"), "cmd=put_result rc=0 msg=success\n");
+        assert_eq!(ask(&mut shelf, "cmd=put key=a value=1:61 mark=5"), "cmd=put_result rc=0 msg=success\n");
         assert!(ask(&mut shelf, "cmd=put key=a value=1:61").contains("duplicate_key"));
-        assert!(ask(&mut shelf, "cmd=put key=a value=1:61 again=1").contains("rc=0"));
-        assert!(ask(&mut shelf, "cmd=put key=a value=1:62 again=1").contains("duplicate_key"));
+        assert!(ask(&mut shelf, "cmd=put key=a value=1:61 mark=5").contains("rc=0"));
+        assert!(ask(&mut shelf, "cmd=put key=a value=1:61 mark=6").contains("duplicate_key"));
         assert!(ask(&mut shelf, "cmd=fmpl-add key=a rank=3").contains("duplicate_key"));
         assert_eq!(ask(&mut shelf, "cmd=get key=a"), "cmd=get_result rc=0 msg=success value=1:61\n");
         assert!(ask(&mut shelf, "cmd=get key=b").contains("key_b_not_found"));
