@@ -30,6 +30,7 @@ use family::Family;
 pub(super) use family::Range;
 pub(super) use link::Stream;
 use link::{End, Link, Role};
+pub use measure::{Measured, measure};
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -39,6 +40,7 @@ mod arrive;
 mod ask;
 mod family;
 mod link;
+mod measure;
 mod ring;
 mod shelf;
 #[cfg(all(test, not(any(loom, miri))))]

@@ -70,6 +70,8 @@ use crate::base::lock::lock;
 pub use bind::{cores, last_cache};
 pub use costs::Costs;
 use find::{DESCRIPTOR, Descriptor};
+#[doc(hidden)]
+pub use keeper::{Measured, measure};
 use place::{Gathered, Node, NodeMap, Placed};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;

@@ -57,8 +57,7 @@ impl Node {
         Ok(Node { boot, namespaces: [space("net"), space("pid"), space("user")], pretended, host })
     }
 
-    /// A node that this one plays in a test.
-    #[cfg(test)]
+    /// A node that this one plays.
     pub(crate) fn pretending(self, number: u32) -> Node {
         Node { pretended: Some(number), ..self }
     }

@@ -66,9 +66,7 @@ impl Asker {
     pub(super) fn start(place: Place, known: Known) -> std::io::Result<Asker> {
         let ((errands, to_do), (done, answers)) = (channel(), channel());
         let wake = Arc::new(system::event()?);
-        let (cache, addresses, kept, silent, wakes) =
-            (Cache::default(), HashMap::new(), Vec::new(), BTreeSet::new(), wake.clone());
-        let asks = Asks { place, known, cache, addresses, kept, silent, mark: 0, pause: PAUSE };
+        let (asks, wakes) = (Asks { known, ..Asks::new(place) }, wake.clone());
         let thread = thread::spawn("fmpl-asker", STACK, move || asks.run(&to_do, &done, &wakes))?;
         Ok(Asker { errands: Some(errands), answers, wake, thread: Some(thread) })
     }
@@ -126,7 +124,7 @@ struct Visit {
 }
 
 /// The thread's side.
-struct Asks {
+pub(super) struct Asks {
     place: Place,
     known: Known,
     cache: Cache,
@@ -143,6 +141,15 @@ struct Asks {
 }
 
 impl Asks {
+    pub(super) fn new(place: Place) -> Asks {
+        let (known, cache, addresses, kept, silent, mark) = Default::default();
+        Asks { place, known, cache, addresses, kept, silent, mark, pause: PAUSE }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     fn run(mut self, errands: &Receiver<Errand>, done: &Sender<(usize, String)>, wake: &OwnedFd) {
         loop {
             let patience = if self.kept.is_empty() { Duration::MAX } else { IDLE };
@@ -287,7 +294,7 @@ impl Asks {
     }
 
     /// One question, one answer. A connection that was kept may have been closed by the other side meanwhile, for others.
-    fn ask_at(&mut self, at: &str, line: &str) -> std::result::Result<String, Lost> {
+    pub(super) fn ask_at(&mut self, at: &str, line: &str) -> std::result::Result<String, Lost> {
         if let Some(k) = self.kept.iter().position(|visit| visit.at == at) {
             let mut visit = self.kept.remove(k);
             if let Ok(answer) = visit.ask(line) {
@@ -328,7 +335,7 @@ impl Asks {
 }
 
 /// Why there is no answer.
-enum Lost {
+pub(super) enum Lost {
     /// It has had to part with this connection, for others; it may be asked again.
     Busy(String),
     /// Nobody is there.
