@@ -224,6 +224,11 @@ impl Asks {
         self.mark += 1;
         let line = format!("{line} mark={}", (self.place.rank as u64) << 32 | self.mark);
         let first = self.bring(keeper, &line);
+        if let (Ok(answer), Some(second)) = (&first, second)
+            && let Some(at) = Line::parse(answer.trim_end().as_bytes()).and_then(|l| l.get("next"))
+        {
+            self.note_address(second, at.to_owned());
+        }
         let next = second.map(|next| self.bring(next, &line));
         match (first, next) {
             (Ok(answer), _) | (Err(_), Some(Ok(answer))) => answer,
@@ -253,7 +258,9 @@ impl Asks {
                     way.ok_or_else(|| why.clone())?
                 }
             };
-            match self.ask_at(&at, &line) {
+            // On the way there only the goal counts, so nobody reads a value that is not his.
+            let word = if number == keeper { line.clone() } else { format!("cmd=fmpl-way to={keeper}") };
+            match self.ask_at(&at, &word) {
                 Err(Lost::Busy(text)) => {
                     if Instant::now() > until {
                         return Err(format!("the keeper of this value, number {number} at {at}, is busy: {text}"));
@@ -281,16 +288,20 @@ impl Asks {
                         self.wait();
                     }
                     _ => {
-                        if self.addresses.len() >= ADDRESSES {
-                            self.addresses.clear();
-                        }
-                        self.addresses.insert(number, at);
+                        self.note_address(number, at);
                         return Ok(answer);
                     }
                 },
             }
         }
         Err(why)
+    }
+
+    fn note_address(&mut self, keeper: u64, at: String) {
+        if self.addresses.len() >= ADDRESSES {
+            self.addresses.clear();
+        }
+        self.addresses.insert(keeper, at);
     }
 
     /// One question, one answer. A connection that was kept may have been closed by the other side meanwhile, for others.
@@ -380,7 +391,12 @@ pub(super) fn answer(known: &Known, line: &Line) -> Option<String> {
     }
     let keeper = line.number("to")?;
     if ring.is_mine(keeper) {
-        return lock(&known.shelf).answer(line);
+        let answer = lock(&known.shelf).answer(line)?;
+        // Whoever puts something puts it with the next one too.
+        return Some(match ring.level(0).first().filter(|_| line.cmd() != "get") {
+            Some(next) => format!("{} next={next}\n", answer.trim_end()),
+            None => answer,
+        });
     }
     if !ring.is_known() {
         return Some("cmd=fmpl-later\n".into());

@@ -20,14 +20,16 @@ const NETWORK: f64 = 2000.;
 const BRANCHES: u64 = 4;
 const BASE: u64 = 64;
 /// Values that one rank takes from others at a time when nodes are found out (`launch/mod.rs`).
-const GATHER: u64 = 16;
+const GATHER: u64 = 8;
 /// Connections of a keeper beside those with its ranks: in the tree, of guests, of its own.
 const TREE: u64 = 1 + BRANCHES;
 const GUESTS: u64 = 8;
 const OWN: u64 = 4;
-/// Bytes of a question without what is put, of an answer without what is got, of an address, of a piece of news; and of a card as it travels.
-const QUESTION: u64 = 160;
-const ANSWER: u64 = 110;
+/// Bytes of asking for the way, of a question without what is put, of an answer without what is got, of an address, of a piece of news; and of
+/// a card as it travels.
+const WAY: u64 = 65;
+const QUESTION: u64 = 150;
+const ANSWER: u64 = 100;
 const ADDRESS: u64 = 22;
 const NEWS: u64 = 100;
 const CARD: u64 = 400;
@@ -145,11 +147,20 @@ impl Keepers {
             let digit = distance / step % BASE;
             if digit > 0 {
                 gone += digit * step;
-                all.push(((from + gone) % self.of, [bytes[0], ANSWER]));
+                all.push(((from + gone) % self.of, [WAY, ANSWER]));
             }
             step /= BASE;
         }
         all.iter_mut().last().iter_mut().for_each(|last| last.1 = bytes);
+        all
+    }
+
+    /// The same, and on to the next keeper, with which it is put once more.
+    fn way_to_put(&mut self, from: u64, bytes: u64) -> Vec<(u64, [u64; 2])> {
+        let bytes = [QUESTION + bytes, ANSWER + ADDRESS];
+        let mut all = self.way(from, bytes);
+        let last = all.last().map_or(from, |last| last.0);
+        all.push(((last + 1) % self.of, bytes));
         all
     }
 
@@ -180,8 +191,7 @@ fn start(keepers: u64, each: u64, cost: Measured) -> Row {
     let fence = 2. * depth as f64 * (NETWORK + cost.question);
     let ranks = keepers * each;
     let puts = |sim: &mut Keepers, from: u64, count: u64, bytes: u64| {
-        // With the keeper of the key, and with the next.
-        (0..2 * count).flat_map(|_| sim.way(from, [QUESTION + bytes, ANSWER])).collect::<Vec<_>>()
+        (0..count).flat_map(|_| sim.way_to_put(from, bytes)).collect::<Vec<_>>()
     };
     let mut at = joined + fence;
     at = sim.segment(at, |sim, from| sim.learns(from)).0;
@@ -207,8 +217,8 @@ fn start(keepers: u64, each: u64, cost: Measured) -> Row {
     at = sim.segment(at, |sim, from| puts(sim, from, 2 * each, CARD)).0 + 2. * fence;
     let (started, _) =
         sim.segment(at, |sim, from| (0..2).flat_map(|_| sim.way(from, [QUESTION, ANSWER + CARD])).collect());
-    // What the root heard while they came: no more often than each tenth of the time.
-    let news = BRANCHES * (10. * (joined / 2e7).max(1.).ln()).ceil() as u64 + BRANCHES;
+    // What the root heard while they came: no more often than each fifth of the time.
+    let news = BRANCHES * (5. * (joined / 2e7).max(1.).ln()).ceil() as u64 + BRANCHES;
     sim.bytes[0] += NEWS * news;
     let most = sim.bytes.iter().copied().max().unwrap_or(0);
     let one = |sim: &mut Keepers, from: u64| sim.way(from, [QUESTION, ANSWER + CARD]);
