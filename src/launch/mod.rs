@@ -149,7 +149,7 @@ enum Ender {
 
 /// Values that one rank takes from others at a time when they find out who shares a node: from a launcher, and from keepers.
 const GATHER: u64 = 64;
-const GATHER_SPREAD: u64 = 8;
+const GATHER_SPREAD: u64 = 4;
 
 /// Under which rank 0 publishes what the job's key is made from. Another name with each way of making it.
 const KEY: &str = "fmpl-key-2";

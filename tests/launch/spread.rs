@@ -22,9 +22,9 @@ fn job(size: u32, each: u32, options: &[&str]) -> Vec<String> {
         c.env("FMPL_SECRET", SECRET).env("FMPL_NODE", (rank / each).to_string()).env("FMPL_START_TIMEOUT", "200");
         c.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file.try_clone().unwrap()).spawn().unwrap()
     };
-    // Some number that has no divisor in common with the size: each rank once, and not in order.
-    let step = (size / 3..).find(|step| (1..=size).all(|d| d == 1 || size % d != 0 || step % d != 0)).unwrap();
-    let mut ranks: Vec<Child> = (0..size as u64).map(|k| start((k * step as u64 % size as u64) as u32)).collect();
+    // A prime that does not divide the size: each rank once, and not in order.
+    let step = if size.is_multiple_of(1009) { 1013 } else { 1009 };
+    let mut ranks: Vec<Child> = (0..size).map(|k| start((k as u64 * step % size as u64) as u32)).collect();
     let codes: Vec<Option<i32>> = ranks.iter_mut().map(|rank| rank.wait().unwrap().code()).collect();
     let text = std::fs::read_to_string(&said).unwrap();
     std::fs::remove_file(&said).unwrap();

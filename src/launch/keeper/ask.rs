@@ -195,7 +195,7 @@ impl Asks {
     }
 
     fn wait(&mut self) {
-        std::thread::sleep(self.pause);
+        thread::sleep(self.pause);
         self.pause = (self.pause * 2).min(LONG_PAUSE);
     }
 

@@ -20,16 +20,16 @@ const NETWORK: f64 = 2000.;
 const BRANCHES: u64 = 4;
 const BASE: u64 = 64;
 /// Values that one rank takes from others at a time when nodes are found out (`launch/mod.rs`).
-const GATHER: u64 = 8;
+const GATHER: u64 = 4;
 /// Connections of a keeper beside those with its ranks: in the tree, of guests, of its own.
 const TREE: u64 = 1 + BRANCHES;
 const GUESTS: u64 = 8;
 const OWN: u64 = 4;
 /// Bytes of asking for the way, of a question without what is put, of an answer without what is got, of an address, of a piece of news; and of
 /// a card as it travels.
-const WAY: u64 = 65;
-const QUESTION: u64 = 150;
-const ANSWER: u64 = 100;
+const WAY: u64 = 62;
+const QUESTION: u64 = 130;
+const ANSWER: u64 = 90;
 const ADDRESS: u64 = 22;
 const NEWS: u64 = 100;
 const CARD: u64 = 400;
