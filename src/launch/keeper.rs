@@ -55,7 +55,7 @@ const GUESTS_MOST: usize = 8;
 /// From telling above who has come to telling it again: a microsecond for each rank of the job at least, but for very many; and at least this part
 /// of the time since the beginning, so that the root reads little however long it takes.
 const NEWS: Duration = Duration::from_millis(20);
-const NEWS_PART: u32 = 5;
+const NEWS_PART: u32 = 3;
 
 /// See the head of this file.
 pub(super) struct Keeper {

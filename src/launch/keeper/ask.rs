@@ -222,7 +222,7 @@ impl Asks {
             return answer;
         }
         self.mark += 1;
-        let line = format!("{line} mark={}", (self.place.rank as u64) << 32 | self.mark);
+        let line = format!("{line} mark={}", (self.place.rank as u64) << 20 | self.mark % (1 << 20));
         let first = self.bring(keeper, &line);
         if let (Ok(answer), Some(second)) = (&first, second)
             && let Some(at) = Line::parse(answer.trim_end().as_bytes()).and_then(|l| l.get("next"))

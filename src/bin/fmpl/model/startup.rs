@@ -25,13 +25,14 @@ const GATHER: u64 = 4;
 const TREE: u64 = 1 + BRANCHES;
 const GUESTS: u64 = 8;
 const OWN: u64 = 4;
-/// Bytes of asking for the way, of a question without what is put, of an answer without what is got, of an address, of a piece of news; and of
-/// a card as it travels.
+/// Bytes of asking for the way, of a question without what is put, of an answer without what is got, of an address, of a piece of news, of a
+/// word of a fence; and of a card as it travels.
 const WAY: u64 = 62;
-const QUESTION: u64 = 130;
+const QUESTION: u64 = 112;
 const ANSWER: u64 = 90;
 const ADDRESS: u64 = 22;
 const NEWS: u64 = 100;
+const FENCE: u64 = 64;
 const CARD: u64 = 400;
 /// Lines that each rank says to rank 0 where that holds all: joining, its values, what it gets, fences.
 const LINES: f64 = 20.;
@@ -189,6 +190,7 @@ fn start(keepers: u64, each: u64, cost: Measured) -> Row {
     let mut sim = Keepers::new(keepers, cost);
     let (depth, joined) = sim.join(each);
     let fence = 2. * depth as f64 * (NETWORK + cost.question);
+    let mut fences = 5;
     let ranks = keepers * each;
     let puts = |sim: &mut Keepers, from: u64, count: u64, bytes: u64| {
         (0..count).flat_map(|_| sim.way_to_put(from, bytes)).collect::<Vec<_>>()
@@ -212,14 +214,16 @@ fn start(keepers: u64, each: u64, cost: Measured) -> Row {
             all
         };
         at = sim.segment(at, gathers).0 + fence;
-        span *= GATHER;
+        (span, fences) = (span * GATHER, fences + 1);
     }
     at = sim.segment(at, |sim, from| puts(sim, from, 2 * each, CARD)).0 + 2. * fence;
     let (started, _) =
         sim.segment(at, |sim, from| (0..2).flat_map(|_| sim.way(from, [QUESTION, ANSWER + CARD])).collect());
-    // What the root heard while they came: no more often than each fifth of the time.
-    let news = BRANCHES * (5. * (joined / 2e7).max(1.).ln()).ceil() as u64 + BRANCHES;
+    // What the root heard while they came: no more often than each third of the time.
+    let news = BRANCHES * (3. * (joined / 2e7).max(1.).ln()).ceil() as u64 + BRANCHES;
     sim.bytes[0] += NEWS * news;
+    // The word of each child, and two of the one above.
+    sim.bytes.iter_mut().for_each(|bytes| *bytes += fences * (BRANCHES + 2) * FENCE);
     let most = sim.bytes.iter().copied().max().unwrap_or(0);
     let one = |sim: &mut Keepers, from: u64| sim.way(from, [QUESTION, ANSWER + CARD]);
     let (_, at_once) = sim.segment(0., one);
