@@ -9,8 +9,8 @@ static READ: AtomicUsize = AtomicUsize::new(0);
 /// See the head of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// Connections that this process has had at the same time, at most: with its keeper, or as a keeper with others. A stranger that has not
-    /// shown yet that it knows the secret is none.
+    /// Connections that this process has had at the same time, at most: with its keeper, or as a keeper with others. A
+    /// stranger that has not shown yet that it knows the secret is none.
     pub connections: usize,
     /// Bytes that it has read on them.
     pub bytes_read: usize,

@@ -1,6 +1,8 @@
-//! Meeting at a root, the side of who comes: the connection, the proofs that go over it, the thread that watches over it.
+//! Meeting at a root, the side of who comes: the connection, the proofs that go over it, the thread that watches over
+//! it.
 //!
-//! Whoever comes to a [keeper](super::keeper), and the keeper, prove to each other that they know the secret, without saying it:
+//! Whoever comes to a [keeper](super::keeper), and the keeper, prove to each other that they know the secret, without
+//! saying it:
 //!
 //! ```text
 //!   keeper ── fmpl-start version=3 nonce=A ─────────────────────────────────────────▶ who comes   (sealed=… where the root has drawn the
@@ -8,14 +10,15 @@
 //!   keeper ◀─ fmpl-start version=3 as=W rank=R size=N nonce=B at=D proof=HMAC(secret; W A B R N D) ── who comes
 //!   keeper ── fmpl-welcome rank=K from=F to=T proof=HMAC(secret; "root" A B R N "K F T") ───▶ who comes   or: fmpl-refused why=…
 //! ```
-//! W says as what it comes: a `rank` of the keeper's node, a `branch` (a keeper itself, whose door is at D, and which is responsible for the
-//! ranks from F to T from now on), or a `guest` (a keeper with a question). K is the keeper's rank.
-//! From then on the connection carries lines: of PMI-1 with a rank, with the rank's side as under any launcher and the keeper as the other;
-//! much like them with the others. Each line has a check (see [`seal`](super::seal)) with keys made from the secret, A, B, R and N, so whoever
-//! is on the way, and has passed the proofs on, can neither alter a line nor add one. It is not encrypted.
+//! W says as what it comes: a `rank` of the keeper's node, a `branch` (a keeper itself, whose door is at D, and which
+//! is responsible for the ranks from F to T from now on), or a `guest` (a keeper with a question). K is the keeper's
+//! rank. From then on the connection carries lines: of PMI-1 with a rank, with the rank's side as under any launcher
+//! and the keeper as the other; much like them with the others. Each line has a check (see [`seal`](super::seal)) with
+//! keys made from the secret, A, B, R and N, so whoever is on the way, and has passed the proofs on, can neither alter
+//! a line nor add one. It is not encrypted.
 //!
-//! A connection that ends before the answer is no refusal: the keeper may have needed its place (see [`door`](super::door)), so whoever came
-//! tries again.
+//! A connection that ends before the answer is no refusal: the keeper may have needed its place (see
+//! [`door`](super::door)), so whoever came tries again.
 
 use super::environment::{Place, Secret};
 use super::keeper::Range;
@@ -74,8 +77,8 @@ pub(crate) struct Met {
 }
 
 impl Place {
-    /// Connects this process, which is a keeper, with the one that is to stand above it, within the time allowed; with the door that it has
-    /// told of.
+    /// Connects this process, which is a keeper, with the one that is to stand above it, within the time allowed; with
+    /// the door that it has told of.
     pub(super) fn climb(&self) -> Result<(TcpStream, Met, TcpListener)> {
         self.patiently(|left| self.attempt(left))
     }

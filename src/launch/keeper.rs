@@ -1,5 +1,6 @@
-//! Meeting without a root that holds everything: on each node of a job started by environment variables, by an identifier, or by plain Slurm,
-//! a thread of one rank, the *keeper*, serves the ranks of the node, and the keepers serve each other.
+//! Meeting without a root that holds everything: on each node of a job started by environment variables, by an
+//! identifier, or by plain Slurm, a thread of one rank, the *keeper*, serves the ranks of the node, and the keepers
+//! serve each other.
 //!
 //! ```text
 //!              root: the keeper that all can find            a tree of keepers (`family`): who has come, fences, what all are told,
@@ -8,12 +9,13 @@
 //!      ╱  │  ╲         ╲                                     others ask for by connections that are made when needed (`ask`)
 //!  rank rank rank       keeper
 //! ```
-//! The first rank of a node that comes listens at a name that the others of its node find, and connects to the root, or to whom that sends it
-//! (`arrive`). So a rank has one connection, a keeper one for each rank of its node, at most five in the tree, and at most [`GUESTS_MOST`] and
-//! four for values. Nobody holds what all have put.
+//! The first rank of a node that comes listens at a name that the others of its node find, and connects to the root, or
+//! to whom that sends it (`arrive`). So a rank has one connection, a keeper one for each rank of its node, at most five
+//! in the tree, and at most [`GUESTS_MOST`] and four for values. Nobody holds what all have put.
 //!
-//! A keeper serves until the job's end, since a rank asks for the card of another when it first needs it. What strangers can cost is
-//! bounded, see [`door`](super::door). A rank costs a connection and what it puts; the bounds of that are the [`Server`]'s.
+//! A keeper serves until the job's end, since a rank asks for the card of another when it first needs it. What
+//! strangers can cost is bounded, see [`door`](super::door). A rank costs a connection and what it puts; the bounds of
+//! that are the [`Server`]'s.
 
 use super::door::Door;
 use super::environment::{Place, Root as Where};
@@ -52,8 +54,8 @@ const LINGER: Duration = Duration::from_secs(30);
 /// Keepers whose connections are kept when they have asked; and all that may have one.
 const GUESTS: usize = 4;
 const GUESTS_MOST: usize = 8;
-/// From telling above who has come to telling it again: a microsecond for each rank of the job at least, but for very many; and at least this part
-/// of the time since the beginning, so that the root reads little however long it takes.
+/// From telling above who has come to telling it again: a microsecond for each rank of the job at least, but for very
+/// many; and at least this part of the time since the beginning, so that the root reads little however long it takes.
 const NEWS: Duration = Duration::from_millis(20);
 const NEWS_PART: u32 = 3;
 
@@ -110,7 +112,8 @@ impl Keeper {
                 .next_moment(now)
                 .map_or(-1, |at| at.saturating_duration_since(now).as_millis().min(60_000) as libc::c_int + 1);
             let _ = system::poll(&mut fds, wait);
-            // From the last to the first, so that a stranger that goes does not change the numbers of those still to come.
+            // From the last to the first, so that a stranger that goes does not change the numbers of those still to
+            // come.
             for (p, what) in fds.iter().zip(what).rev().filter(|(p, _)| p.revents != 0) {
                 match what {
                     Happening::Link(i) => self.hear(i, p.revents),
@@ -187,7 +190,8 @@ impl Keeper {
         [self.until, self.door.next_moment(now), left, news, inquest].into_iter().flatten().min()
     }
 
-    /// When above may be told again who has come. As many as there are ranks in the range are mostly all that will come: that is said at once.
+    /// When above may be told again who has come. As many as there are ranks in the range are mostly all that will
+    /// come: that is said at once.
     fn news_are_due(&self) -> Instant {
         let least = NEWS.min(Duration::from_micros(self.place.size as u64));
         let pause = least.max(self.told.saturating_duration_since(self.began) / NEWS_PART);
@@ -389,7 +393,8 @@ impl Keeper {
         }
     }
 
-    /// A name may stand for another address here than elsewhere: many systems give the host's own name a loopback address.
+    /// A name may stand for another address here than elsewhere: many systems give the host's own name a loopback
+    /// address.
     fn say_where(&self) {
         let (root, at) = (self.place.root(), self.door.at());
         let named = match &self.place.root {

@@ -1,20 +1,22 @@
-//! The way that each source is to take: connectionless into buffers that all share, connectionless into a ring of its own, or connected;
-//! so that the latency to be expected is least while connections, rings and contexts are few.
+//! The way that each source is to take: connectionless into buffers that all share, connectionless into a ring of its
+//! own, or connected; so that the latency to be expected is least while connections, rings and contexts are few.
 //!
 //! ```text
 //!   heard(source, messages) ──▶ History ── once a window, as long as a second ──▶ Ways::decide ──▶ who changes to which way
 //!                               the busiest sources                              (budgets, costs)
 //! ```
-//! *History*: a table of bounded size. When it is full the lighter half of those who have no place goes; so whoever is not in it was lighter
-//! than all who stayed.
+//! *History*: a table of bounded size. When it is full the lighter half of those who have no place goes; so whoever is
+//! not in it was lighter than all who stayed.
 //!
-//! *Choice*: a source is worth what its messages, as expected, save by a way, for as long as the choice is expected to hold, less the cost of
-//! switching. The most valuable get the places, and of these those whose gain over a ring is largest get connections. How many messages
-//! are to be expected, and for how long, nobody knows beforehand: traffic that moves wants a short memory, traffic that alternates a long one.
-//! So several [`Rule`]s choose side by side, each for itself, and each pays in a book what its choice would have cost. The one that was
-//! cheapest lately is followed; another one only when what it has saved pays for going over to it.
+//! *Choice*: a source is worth what its messages, as expected, save by a way, for as long as the choice is expected to
+//! hold, less the cost of switching. The most valuable get the places, and of these those whose gain over a ring is
+//! largest get connections. How many messages are to be expected, and for how long, nobody knows beforehand: traffic
+//! that moves wants a short memory, traffic that alternates a long one. So several [`Rule`]s choose side by side, each
+//! for itself, and each pays in a book what its choice would have cost. The one that was cheapest lately is followed;
+//! another one only when what it has saved pays for going over to it.
 //!
-//! Nothing here knows of clocks, or of connections: the caller says when a window is over, and what has come of a change.
+//! Nothing here knows of clocks, or of connections: the caller says when a window is over, and what has come of a
+//! change.
 
 use std::collections::HashMap;
 
@@ -141,8 +143,8 @@ pub(super) struct Change {
     pub(super) to: Way,
 }
 
-/// The changes, in an order in which there is a place for each when its turn comes. Where two wait for each other's, one goes by the shared
-/// buffers.
+/// The changes, in an order in which there is a place for each when its turn comes. Where two wait for each other's,
+/// one goes by the shared buffers.
 fn in_order(mut wanted: Vec<Change>, mut taken: [usize; 3], budgets: &Budgets) -> Vec<Change> {
     let most = [usize::MAX, budgets.rings, budgets.connections];
     let mut ordered = Vec::with_capacity(wanted.len());
@@ -223,7 +225,8 @@ impl Ways {
         }
     }
 
-    /// A window is over: who is to change, those first that give a place back, so that there are never more than the budgets allow.
+    /// A window is over: who is to change, those first that give a place back, so that there are never more than the
+    /// budgets allow.
     pub(super) fn decide(&mut self, budgets: &Budgets, costs: &Costs) -> Vec<Change> {
         self.close_window(costs);
         for rule in 0..RULES.len() {
@@ -256,7 +259,8 @@ impl Ways {
             for (book, way) in self.books.iter_mut().zip(source.chosen) {
                 *book += (now * costs.latency(way)) as f64;
             }
-            // Who is new has not been silent before: the short memory takes him as he is, the long one as far as there was a before.
+            // Who is new has not been silent before: the short memory takes him as he is, the long one as far as there
+            // was a before.
             source.fast = if source.all == 0. { now } else { source.fast * FAST + now * (1. - FAST) };
             source.slow = if self.windows == 1 { now } else { source.slow * SLOW + now * (1. - SLOW) };
             source.all += now;
@@ -299,7 +303,8 @@ impl Ways {
         let places = |way: Way| if way == Way::Connected { budgets.connections } else { budgets.rings };
         let mut next = vec![Way::Shared; self.sources.len()];
         for (k, (more, at)) in by_more.iter().enumerate() {
-            // Those at the end may have to take the better one though it is no better for them, where there are too few of the other.
+            // Those at the end may have to take the better one though it is no better for them, where there are too few
+            // of the other.
             let wants_better = *more > 0. || by_more.len() - k > places(other);
             let way = if k < places(better) && wants_better { better } else { other };
             let none = worth(&self.sources[*at], Way::Shared);

@@ -249,8 +249,8 @@ impl Keeper {
         }
     }
 
-    /// Of those that have had an answer, whoever has been silent for longest goes, and comes again if it has a question. Who has just come is
-    /// let ask first, unless too many do at once.
+    /// Of those that have had an answer, whoever has been silent for longest goes, and comes again if it has a
+    /// question. Who has just come is let ask first, unless too many do at once.
     fn make_room_for_a_guest(&mut self) {
         let links = self.links.iter().enumerate().filter_map(|(i, link)| Some((i, link.as_ref()?)));
         let guests: Vec<_> = links.filter(|(_, link)| link.role == Role::Guest).collect();

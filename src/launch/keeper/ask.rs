@@ -1,9 +1,11 @@
 //! A keeper's thread that asks others for the values that its ranks want, and puts theirs there.
 //!
-//! Connections are made when they are needed, few are kept, and none for long when nothing is asked. So are values that were found, which never
-//! change. A keeper's own thread never waits for another keeper, so whoever asks is answered at once, and no two wait for each other.
+//! Connections are made when they are needed, few are kept, and none for long when nothing is asked. So are values that
+//! were found, which never change. A keeper's own thread never waits for another keeper, so whoever asks is answered at
+//! once, and no two wait for each other.
 //!
-//! Each value is put twice: with the keeper of its key and with the next one, which is asked where the first does not answer any more.
+//! Each value is put twice: with the keeper of its key and with the next one, which is asked where the first does not
+//! answer any more.
 
 use super::ring::Ring;
 use super::shelf::Shelf;
@@ -222,7 +224,7 @@ impl Asks {
             return answer;
         }
         self.mark += 1;
-        let line = format!("{line} mark={}", (self.place.rank as u64) << 20 | self.mark % (1 << 20));
+        let line = format!("{line} mark={}", ((self.place.rank as u64) << 20) | (self.mark % (1 << 20)));
         let first = self.bring(keeper, &line);
         if let (Ok(answer), Some(second)) = (&first, second)
             && let Some(at) = Line::parse(answer.trim_end().as_bytes()).and_then(|l| l.get("next"))
@@ -304,7 +306,8 @@ impl Asks {
         self.addresses.insert(keeper, at);
     }
 
-    /// One question, one answer. A connection that was kept may have been closed by the other side meanwhile, for others.
+    /// One question, one answer. A connection that was kept may have been closed by the other side meanwhile, for
+    /// others.
     pub(super) fn ask_at(&mut self, at: &str, line: &str) -> std::result::Result<String, Lost> {
         if let Some(k) = self.kept.iter().position(|visit| visit.at == at) {
             let mut visit = self.kept.remove(k);

@@ -1,12 +1,14 @@
-//! The tree of the keepers: who stands above whom, how many ranks have come, and the numbers that the keepers get when all have.
+//! The tree of the keepers: who stands above whom, how many ranks have come, and the numbers that the keepers get when
+//! all have.
 //!
-//! Each keeper is responsible for a range of ranks, the root for all. It divides its own into [`BRANCHES`] parts, and the first keeper that
-//! comes with a rank of a part is its child, responsible for the part. Whoever comes later is sent to that child, and reads so in the greeting:
-//! it need not say a word. So nobody has more than four children, the tree is as deep as the number of ranks has digits to the base 4,
-//! at most, and nobody had to plan it.
+//! Each keeper is responsible for a range of ranks, the root for all. It divides its own into [`BRANCHES`] parts, and
+//! the first keeper that comes with a rank of a part is its child, responsible for the part. Whoever comes later is
+//! sent to that child, and reads so in the greeting: it need not say a word. So nobody has more than four children, the
+//! tree is as deep as the number of ranks has digits to the base 4, at most, and nobody had to plan it.
 //!
-//! Counts of those who have come go up. At the root they say when all are here: as many as there are ranks, and a sum over them that is right,
-//! so that no rank has come twice instead of another. Then the numbers go down, each keeper's own first, then those of its children's ranges.
+//! Counts of those who have come go up. At the root they say when all are here: as many as there are ranks, and a sum
+//! over them that is right, so that no rank has come twice instead of another. Then the numbers go down, each keeper's
+//! own first, then those of its children's ranges.
 
 /// Children of a keeper.
 pub(super) const BRANCHES: usize = 4;
@@ -139,8 +141,8 @@ impl Family {
         self.range.part(k)
     }
 
-    /// The children's numbers, if this keeper's is `first` and the keeper behind all of its range is at `next`; and where the one behind this
-    /// keeper is.
+    /// The children's numbers, if this keeper's is `first` and the keeper behind all of its range is at `next`; and
+    /// where the one behind this keeper is.
     pub(super) fn numbers(&self, first: u64, next: &str) -> (Vec<Numbers>, String) {
         let (mut all, mut next) = (Vec::new(), next.to_owned());
         let mut behind = first + self.came().keepers;

@@ -1,4 +1,5 @@
-//! A keeper's connection with a rank, with a keeper above or below it, or with one that asks for values: lines, each with its check.
+//! A keeper's connection with a rank, with a keeper above or below it, or with one that asks for values: lines, each
+//! with its check.
 
 use crate::base::key::Key;
 use crate::base::system;

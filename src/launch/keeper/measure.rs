@@ -1,4 +1,5 @@
-//! What the keepers' words take on this machine, measured on two real ones: for a model of jobs that are larger than any machine here.
+//! What the keepers' words take on this machine, measured on two real ones: for a model of jobs that are larger than
+//! any machine here.
 
 use super::ask::Asks;
 use crate::base::error::{Code, Error, Result};

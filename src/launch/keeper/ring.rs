@@ -1,12 +1,15 @@
-//! Which keeper has a value, and how it is found: keepers have numbers, from 0 on, and each knows the addresses of a few others.
+//! Which keeper has a value, and how it is found: keepers have numbers, from 0 on, and each knows the addresses of a
+//! few others.
 //!
-//! A key belongs to the keeper of the number *digest of the key mod number of keepers*. A keeper knows, by levels, those that are
-//! d · 64^level further than itself, d from 1 to 63, round the ring: some 250 addresses for a million keepers. So each word to the one that is
-//! nearest before the goal takes a digit off the distance, and a value is found by as many words as the number of keepers has digits
-//! to the base 64, at most. Who has asked a keeper once goes to it directly afterwards.
+//! A key belongs to the keeper of the number *digest of the key mod number of keepers*. A keeper knows, by levels,
+//! those that are d · 64^level further than itself, d from 1 to 63, round the ring: some 250 addresses for a million
+//! keepers. So each word to the one that is nearest before the goal takes a digit off the distance, and a value is
+//! found by as many words as the number of keepers has digits to the base 64, at most. Who has asked a keeper once goes
+//! to it directly afterwards.
 //!
-//! *How they come to be known.* With its number a keeper is told of its successor, which is the first of level 0. Whom it knows furthest on a
-//! level it asks for what that knows of the same level, and knows twice as many: a word for each doubling, and for all keepers alike.
+//! *How they come to be known.* With its number a keeper is told of its successor, which is the first of level 0. Whom
+//! it knows furthest on a level it asks for what that knows of the same level, and knows twice as many: a word for each
+//! doubling, and for all keepers alike.
 
 use crate::base::key::digest;
 
@@ -67,7 +70,8 @@ impl Ring {
         keeper == self.index
     }
 
-    /// The number and the address of the one nearest to this keeper, and not behind it; never this one itself, nor one that does not answer.
+    /// The number and the address of the one nearest to this keeper, and not behind it; never this one itself, nor one
+    /// that does not answer.
     pub(super) fn towards(&self, keeper: u64, answers: impl Fn(&str) -> bool) -> Option<(u64, &str)> {
         let distance = self.distance(keeper);
         let mut step = BASE.pow(self.levels.len() as u32);

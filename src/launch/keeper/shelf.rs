@@ -1,4 +1,5 @@
-//! What a keeper keeps of the job's values: those whose keys belong to it. Asked for by the ranks of its node, and by other keepers.
+//! What a keeper keeps of the job's values: those whose keys belong to it. Asked for by the ranks of its node, and by
+//! other keepers.
 
 use crate::launch::place::ranges;
 use crate::launch::server::found;

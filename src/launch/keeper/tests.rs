@@ -64,7 +64,8 @@ fn values_nodes_and_fences() {
     }
 }
 
-/// Who keeps values may die: they are found with the next keeper. Nobody meets the others any more, and all are told who is gone.
+/// Who keeps values may die: they are found with the next keeper. Nobody meets the others any more, and all are told
+/// who is gone.
 #[test]
 fn a_keeper_dies_and_what_it_kept_is_found() {
     let nodes: Vec<u32> = (0..20).collect();
@@ -121,7 +122,8 @@ fn a_death_during_the_start_is_named_everywhere() {
     assert!(all.iter().all(|(_, e)| [Code::Peer, Code::Launch].contains(&e.code())), "{all:?}");
 }
 
-/// One of the two is turned away; or, where they are not below each other, the sum over the ranks is wrong and nobody starts.
+/// One of the two is turned away; or, where they are not below each other, the sum over the ranks is wrong and nobody
+/// starts.
 #[test]
 fn a_rank_that_is_started_twice_on_different_nodes_is_noticed() {
     for twice in [1u32, 2] {

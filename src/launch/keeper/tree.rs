@@ -67,7 +67,6 @@ impl Keeper {
                 None => false,
             },
         }
-        // What a last word has led to is another matter.
     }
 
     fn hear_below(&mut self, i: usize, part: usize, line: &Line) -> bool {
@@ -219,8 +218,8 @@ impl Keeper {
         self.abort(by, code, from);
     }
 
-    /// The whole job ends, as `fmpl_abort` says: all but the one who said so are told, and pass it on. This process ends itself, or when it was
-    /// its own rank that asked, is ended by the caller when this thread is over.
+    /// The whole job ends, as `fmpl_abort` says: all but the one who said so are told, and pass it on. This process
+    /// ends itself, or when it was its own rank that asked, is ended by the caller when this thread is over.
     pub(super) fn abort(&mut self, by: u32, code: i32, from: usize) {
         let word = format!("cmd=abort exitcode={code} rank={by}");
         for (_, link) in self.links.iter_mut().enumerate().filter(|(i, _)| *i != from) {

@@ -2,7 +2,8 @@
 
 use super::NodeMap;
 
-/// Nodes as their ranks are placed, in the order of their lowest ranks: a few pieces where they are placed regularly, whatever their number.
+/// Nodes as their ranks are placed, in the order of their lowest ranks: a few pieces where they are placed regularly,
+/// whatever their number.
 #[derive(Default)]
 pub(crate) struct Placed {
     groups: Vec<Group>,
@@ -14,7 +15,8 @@ struct Group {
     pieces: Vec<Piece>,
 }
 
-/// Ranks of a node: `each` from `first` on, and again after every `stride`, so many `turns`. The next node's begin behind the first `each`.
+/// Ranks of a node: `each` from `first` on, and again after every `stride`, so many `turns`. The next node's begin
+/// behind the first `each`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Piece {
     first: u32,

@@ -1,11 +1,12 @@
-//! `fmpl model --startup`: how long a job takes to start whose ranks meet by keepers (`src/launch/keeper.rs`), beside one whose values are all
-//! held by rank 0, for sizes that no machine here has.
+//! `fmpl model --startup`: how long a job takes to start whose ranks meet by keepers (`src/launch/keeper.rs`), beside
+//! one whose values are all held by rank 0, for sizes that no machine here has.
 //!
-//! Each keeper is a queue: what it is asked waits until it has answered what came before. What a greeting, an introduction and a question take is
-//! measured on two real keepers of this machine over the loopback; to that comes the way through the network. All that is sent in a start-up is
-//! simulated, connection by connection: the way down the tree, how the ring comes to be known, the values that are put and got until
-//! `fmpl_init` returns. A fence is the depth of the tree, twice. The launcher starts all ranks at the same moment, which is the worst for the
-//! root; what a system does when its queue of connections is full is left out, for both.
+//! Each keeper is a queue: what it is asked waits until it has answered what came before. What a greeting, an
+//! introduction and a question take is measured on two real keepers of this machine over the loopback; to that comes
+//! the way through the network. All that is sent in a start-up is simulated, connection by connection: the way down the
+//! tree, how the ring comes to be known, the values that are put and got until `fmpl_init` returns. A fence is the
+//! depth of the tree, twice. The launcher starts all ranks at the same moment, which is the worst for the root; what a
+//! system does when its queue of connections is full is left out, for both.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,8 +26,8 @@ const GATHER: u64 = 4;
 const TREE: u64 = 1 + BRANCHES;
 const GUESTS: u64 = 8;
 const OWN: u64 = 4;
-/// Bytes of asking for the way, of a question without what is put, of an answer without what is got, of an address, of a piece of news, of a
-/// word of a fence; and of a card as it travels.
+/// Bytes of asking for the way, of a question without what is put, of an answer without what is got, of an address, of
+/// a piece of news, of a word of a fence; and of a card as it travels.
 const WAY: u64 = 62;
 const QUESTION: u64 = 112;
 const ANSWER: u64 = 90;
@@ -114,8 +115,8 @@ impl Keepers {
         (depth, last)
     }
 
-    /// Every keeper goes its ways, a list of keepers to be visited one after the other, all from the same moment on: when the last is done, and
-    /// how long one took in the middle.
+    /// Every keeper goes its ways, a list of keepers to be visited one after the other, all from the same moment on:
+    /// when the last is done, and how long one took in the middle.
     fn segment(&mut self, begin: f64, ways: impl Fn(&mut Keepers, u64) -> Vec<(u64, [u64; 2])>) -> (f64, f64) {
         self.free.fill(begin);
         let mut lists: Vec<Vec<(u64, [u64; 2])>> = Vec::with_capacity(self.of as usize);

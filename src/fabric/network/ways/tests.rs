@@ -1,6 +1,6 @@
-//! The choice of ways on generated traffics, beside the best choice that never changes, made in hindsight under the same budgets, and beside
-//! fixed policies. `FMPL_TEST_LONG=1 cargo test --release --lib ways::tests -- --nocapture` prints the whole table; without it there are four
-//! traffics on one machine.
+//! The choice of ways on generated traffics, beside the best choice that never changes, made in hindsight under the
+//! same budgets, and beside fixed policies. `FMPL_TEST_LONG=1 cargo test --release --lib ways::tests -- --nocapture`
+//! prints the whole table; without it there are four traffics on one machine.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 const BUDGETS: Budgets = Budgets { connections: 128, rings: 256, contexts: 1024 };
 const WINDOWS: usize = 240;
-/// Nanoseconds: of a message by way, and of a switch. The second has switches that cost much and ways that differ little.
+/// Nanoseconds: of a message by way, and of a switch. The second has switches that cost much and ways that differ
+/// little.
 const MACHINES: [Costs; 2] = [
     Costs { latency: [6000., 4000., 2000.], switch: [50_000., 100_000., 500_000.] },
     Costs { latency: [4000., 3300., 2500.], switch: [100_000., 200_000., 2_000_000.] },
@@ -145,7 +146,8 @@ fn hindsight(windows: &[Window], costs: &Costs) -> f64 {
     latencies + ways.iter().map(switches).sum::<f64>()
 }
 
-/// The costs of fixed policies: all by the shared buffers; places to who comes first; to who was used last; to the busiest of the last window.
+/// The costs of fixed policies: all by the shared buffers; places to who comes first; to who was used last; to the
+/// busiest of the last window.
 fn fixed(windows: &[Window], costs: &Costs) -> [f64; 4] {
     let shared = cost(windows, costs, |_, _| HashMap::new());
     let mut places = HashMap::new();
@@ -222,8 +224,8 @@ fn on_all_traffics_as_good_as_hindsight_and_as_any_fixed_policy() {
 }
 
 proptest! {
-    /// Whatever comes, however the budgets change, and whatever becomes of the changes: no more than the budgets allow are asked for, at no
-    /// moment, and the table stays small.
+    /// Whatever comes, however the budgets change, and whatever becomes of the changes: no more than the budgets allow
+    /// are asked for, at no moment, and the table stays small.
     #[test]
     fn budgets_hold_at_every_moment(
         windows in proptest::collection::vec(
