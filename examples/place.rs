@@ -2,7 +2,7 @@
 //!
 //! `fmpl run -n 4 -- target/debug/examples/place [bytes [exit code]]`: rank r puts so many bytes (100 without a number),
 //! meets the others, reads all, and prints one line. With an exit code, rank 0 aborts the job with it. With `--few` each reads but the values
-//! of the ranks at distances of powers of two.
+//! of the ranks at distances of powers of two, with `--next` that of the next rank. With `--costs` each also says how many connections it has had at a time and what it has read.
 
 use fmpl::launch::Launch;
 
@@ -15,15 +15,17 @@ fn main() -> fmpl::Result<()> {
     launch.put(&format!("value-{}", launch.rank()), &value_of(launch.rank()))?;
     launch.fence()?;
     let few = std::env::args().any(|a| a == "--few");
-    let near = |rank: &u32| !few || (launch.size() + rank - launch.rank()).is_power_of_two();
+    let next = std::env::args().any(|a| a == "--next");
+    let far = |rank: u32| (launch.size() + rank - launch.rank()) % launch.size();
+    let near = |rank: &u32| if next { far(*rank) == 1 } else { !few || far(*rank).is_power_of_two() };
     for rank in (0..launch.size()).filter(near) {
         assert!(
             launch.get(rank, &format!("value-{rank}"))? == value_of(rank),
             "rank {rank}'s value came back different"
         );
     }
-    let absent = launch.get(0, "nobody-put-this").unwrap_err();
-    assert!(absent.detail().contains("nobody-put-this"));
+    let absent = format!("nobody-put-this-{}", launch.rank());
+    assert!(launch.get(0, &absent).unwrap_err().detail().contains(&absent));
     println!(
         "rank {} of {}, here {:?}, {bytes} bytes of each read",
         launch.rank(),
@@ -32,6 +34,10 @@ fn main() -> fmpl::Result<()> {
     );
 
     launch.fence()?;
+    if std::env::args().any(|a| a == "--costs") {
+        let costs = launch.costs();
+        println!("rank {}: {} connections, {} bytes read", launch.rank(), costs.connections, costs.bytes_read);
+    }
     if let (Some(code), 0) = (numbers.get(1), launch.rank()) {
         launch.abort(*code as i32);
     }

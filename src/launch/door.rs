@@ -1,4 +1,4 @@
-//! Where the root listens, and who has come there without having shown yet that it knows the secret: *strangers*.
+//! Where a keeper listens, and who has come there without having shown yet that it knows the secret: *strangers*.
 //!
 //! What strangers can cost is bounded: so many of them at a time, each for a few seconds and some hundred bytes. When all places are taken and
 //! somebody comes, whoever has been here longest without a proof is put out, so that any number of silent connections keeps no rank
@@ -10,13 +10,15 @@
 
 use super::environment::{Place, Root};
 use super::join::{self, VERSION};
+use super::keeper::Stream;
 use super::wire::Inbox;
 use crate::base::error::{Code, Error, Result};
-use crate::base::system::{is_ready, lengthen_queue, limit};
+use crate::base::system::{self, is_ready, lengthen_queue, limit};
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsRawFd;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 /// Strangers at a time, where there are descriptors enough; more wait in the system's queue.
@@ -36,7 +38,7 @@ const SHUT: Duration = Duration::from_millis(50);
 
 /// A connection that has not shown that it knows the secret.
 pub(super) struct Stranger {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     pub(super) from: String,
     /// What its proof must be of.
     pub(super) nonce: String,
@@ -46,7 +48,7 @@ pub(super) struct Stranger {
 
 /// See the head of this file.
 pub(super) struct Door {
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     /// Where it listens, as people read it.
     at: String,
     sealed: Option<String>,
@@ -68,19 +70,57 @@ pub(super) enum Word {
     Bad(&'static str),
 }
 
+/// Where somebody may knock.
+pub(super) enum Listener {
+    Far(TcpListener),
+    /// For the ranks of this node.
+    Near(UnixListener),
+}
+
+impl Listener {
+    fn accept(&self) -> io::Result<(Box<dyn Stream>, String)> {
+        match self {
+            Listener::Far(listener) => {
+                let (stream, from) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+                join::keep_alive(&stream);
+                Ok((Box::new(stream), from.to_string()))
+            }
+            Listener::Near(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok((Box::new(stream), "this node".into()))
+            }
+        }
+    }
+
+    fn fd(&self) -> RawFd {
+        match self {
+            Listener::Far(listener) => listener.as_raw_fd(),
+            Listener::Near(listener) => listener.as_raw_fd(),
+        }
+    }
+}
+
+/// Listens where the variables say, or goes on to: the root's listeners.
+pub(super) fn of_root(place: &mut Place) -> Result<Vec<TcpListener>> {
+    match (place.listeners.take(), &place.root) {
+        (Some(listeners), _) => Ok(listeners),
+        (None, Root::Named(host, port)) => listen_for(place, host, *port),
+        (None, Root::At(_)) => Err(Error::new(Code::Launch, "this process does not listen for its job")),
+    }
+}
+
 impl Door {
-    /// Listens where the variables say, or goes on to. `sealed`: what its greeting has in it for those who can read it.
-    pub(super) fn open(place: &mut Place, sealed: Option<String>) -> Result<Door> {
-        let listeners = match (place.listeners.take(), &place.root) {
-            (Some(listeners), _) => listeners,
-            (None, Root::Named(host, port)) => listen_for(place, host, *port)?,
-            (None, Root::At(_)) => return Err(Error::new(Code::Launch, "this process does not listen for its job")),
-        };
+    /// `sealed`: what its greeting has in it for those who can read it.
+    pub(super) fn open(listeners: Vec<TcpListener>, near: Option<UnixListener>, sealed: Option<String>) -> Door {
         let at: Vec<String> = listeners.iter().filter_map(|l| l.local_addr().ok()).map(|a| a.to_string()).collect();
         let places =
             (limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur) / 8).clamp(PLACES_FEW, PLACES) as usize;
         let (strangers, at) = (Vec::new(), at.join(" and "));
-        Ok(Door { listeners, at, sealed, strangers, places, spare: spare(), shut_until: None })
+        let listeners = listeners.into_iter().map(Listener::Far).chain(near.map(Listener::Near)).collect();
+        Door { listeners, at, sealed, strangers, places, spare: spare(), shut_until: None }
     }
 
     /// Where it listens, as people read it.
@@ -90,13 +130,16 @@ impl Door {
 
     /// Are all its addresses such as no other machine can reach?
     pub(super) fn is_local(&self) -> bool {
-        self.listeners.iter().all(|l| l.local_addr().is_ok_and(|a| a.ip().is_loopback()))
+        self.listeners.iter().all(|l| match l {
+            Listener::Far(l) => l.local_addr().is_ok_and(|a| a.ip().is_loopback()),
+            Listener::Near(_) => true,
+        })
     }
 
     /// The descriptors to be waited for: first those where somebody may knock, then the strangers'.
     pub(super) fn interests(&self, now: Instant) -> (Vec<libc::c_int>, Vec<libc::c_int>) {
         let listens = self.opens_at().is_none_or(|at| at <= now);
-        let listeners = self.listeners.iter().filter(|_| listens).map(AsRawFd::as_raw_fd).collect();
+        let listeners = self.listeners.iter().filter(|_| listens).map(Listener::fd).collect();
         (listeners, self.strangers.iter().map(|s| s.stream.as_raw_fd()).collect())
     }
 
@@ -113,8 +156,9 @@ impl Door {
         self.strangers.first().map(|s| s.since + TIME).into_iter().chain(opens).min()
     }
 
-    /// Takes in those who knock. Says of those who had to go for it, and where no descriptor was left, why and from where they were.
-    pub(super) fn answer(&mut self, listener: usize, mut said: impl FnMut(&'static str, &str)) {
+    /// Takes in those who knock, and greets them with these words too. Says of those who had to go for it, and where no descriptor was left,
+    /// why and from where they were.
+    pub(super) fn answer(&mut self, listener: usize, also: &str, mut said: impl FnMut(&'static str, &str)) {
         for _ in 0..BURST {
             let full = self.strangers.len() >= self.places;
             if full && !self.may_put_out() {
@@ -125,11 +169,13 @@ impl Door {
                     if full {
                         self.put_out(&mut said);
                     }
-                    let _ = self.greet(stream, from);
+                    let _ = self.greet(stream, from, also);
                 }
                 Err(e) => match e.raw_os_error() {
                     // Said even if nobody knocks.
-                    Some(libc::EMFILE | libc::ENFILE) if !is_ready(&self.listeners[listener], libc::POLLIN) => return,
+                    Some(libc::EMFILE | libc::ENFILE) if !is_ready(&self.listeners[listener].fd(), libc::POLLIN) => {
+                        return;
+                    }
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS) => {
                         if self.may_put_out() {
                             self.put_out(&mut said);
@@ -157,17 +203,14 @@ impl Door {
         self.strangers.remove(0);
     }
 
-    fn greet(&mut self, mut stream: TcpStream, from: SocketAddr) -> Result<()> {
+    fn greet(&mut self, mut stream: Box<dyn Stream>, from: String, also: &str) -> Result<()> {
         let failed = |e: io::Error| Error::new(Code::System, e.to_string());
-        stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
         let nonce = join::nonce()?;
-        join::keep_alive(&stream);
         let sealed = self.sealed.as_ref().map_or_else(String::new, |text| format!(" sealed={text}"));
         stream
-            .write_all(format!("cmd=fmpl-start version={VERSION} nonce={nonce}{sealed}\n").as_bytes())
+            .write_all(format!("cmd=fmpl-start version={VERSION} nonce={nonce}{sealed}{also}\n").as_bytes())
             .map_err(failed)?;
-        let (from, since) = (from.to_string(), Instant::now());
-        self.strangers.push(Stranger { stream, from, nonce, inbox: Inbox::default(), since });
+        self.strangers.push(Stranger { stream, from, nonce, inbox: Inbox::default(), since: Instant::now() });
         Ok(())
     }
 
@@ -193,16 +236,21 @@ impl Door {
     }
 
     /// It belongs to the job. `None`: it has hung up, or has said more than it was asked.
-    pub(super) fn let_in(&mut self, i: usize, welcome: &str) -> Option<(TcpStream, String)> {
+    pub(super) fn let_in(&mut self, i: usize, welcome: &str) -> Option<(Box<dyn Stream>, String)> {
         let mut s = self.strangers.remove(i);
         (s.stream.write_all(welcome.as_bytes()).is_ok() && s.inbox.rest().is_empty()).then_some((s.stream, s.from))
     }
 
     /// It goes, and is told why: where it is from, and what it has sent.
     pub(super) fn turn_away(&mut self, i: usize, why: &str) -> (String, Vec<u8>) {
+        self.part_with(i, &format!("cmd=fmpl-refused why={why}\n"))
+    }
+
+    /// It goes, with this word.
+    pub(super) fn part_with(&mut self, i: usize, word: &str) -> (String, Vec<u8>) {
         let mut s = self.strangers.remove(i);
-        let _ = s.stream.write_all(format!("cmd=fmpl-refused why={why}\n").as_bytes());
-        let _ = s.stream.shutdown(Shutdown::Write);
+        let _ = s.stream.write_all(word.as_bytes());
+        system::shutdown(&*s.stream, libc::SHUT_WR);
         (s.from, s.inbox.rest().to_vec())
     }
 

@@ -98,11 +98,16 @@ impl Launch {
     }
 
     /// Joins a job that meets at a root.
-    fn meet(place: Place, node: Node) -> Result<Launch> {
-        let (rank, size, root) = (place.rank, place.size, format!("{} ({})", place.who(), place.root()));
-        let Joined { socket, helper, keys, secret } = if place.is_root() { place.open()? } else { place.join()? };
+    pub(super) fn meet(place: Place, node: Node) -> Result<Launch> {
+        let (rank, size) = (place.rank, place.size);
+        let root = format!("{} ({})", place.who(), place.root());
+        let Joined { socket, helper, keys, secret, keeper } = place.meet(&node)?;
         let last_word = keys.as_ref().map(|keys| keys.rank.clone());
-        let client = pmi::Client::over(socket, rank, root, keys)?;
+        let launcher = match keeper {
+            Some(keeper) if keeper > 0 => format!("rank {keeper} (the keeper of this node)"),
+            _ => root,
+        };
+        let client = pmi::Client::over(socket, rank, launcher, keys)?.of_keeper();
         Launch::with_client(client, rank, size, node, Some(Started { helper, secret, last_word }))
     }
 

@@ -4,8 +4,8 @@
 //!   "FMPL" version 1 │ port │ secret, 32 bytes drawn by lot │ addresses of the maker: 4 + IPv4 or 6 + IPv6, the first to be tried first │ zeros
 //!        4       2   │  2   │             32                │                        88                                              │
 //! ```
-//! The maker listens from then on. When it joins the job as one of its ranks, a thread of it serves the others, as rank 0's does in a job by
-//! variables ([`super::rendezvous`]): nothing is gathered, and who has the secret belongs to the job. So an identifier is as secret as
+//! The maker listens from then on. When it joins the job as one of its ranks, a thread of it is the root of the others, as rank 0's is in a job
+//! by variables ([`super::keeper`]): nothing is gathered, and who has the secret belongs to the job. So an identifier is as secret as
 //! what it is passed round by.
 
 use super::environment::{Place, Root, Secret};

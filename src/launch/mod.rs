@@ -17,10 +17,11 @@
 //! | `environment` | meeting at a root: by variables |
 //! | [`id`] | meeting at a root: by an identifier that the program passes round |
 //! | `slurm` | meeting at a root: plain steps of Slurm, with munge |
-//! | `join` | the rank's side of that: the proofs, the connection |
-//! | `rendezvous` | the root's side: the ranks that it serves |
+//! | `join` | the side of who comes: the proofs, the connection |
+//! | `keeper` | what serves the ranks of a node then: values spread over keepers, a tree of them |
 //! | `door` | where it listens, and those who have not shown yet that they know the secret |
-//! | `seal` | the check on each line between a rank and the root |
+//! | `seal` | the check on each line |
+//! | `costs` | connections and bytes |
 //! | [`place`] | what makes a node, and which ranks share one |
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
 //! | `start`, `exec` | how a job begins: from names of programs to running ranks |
@@ -37,6 +38,7 @@
 mod activity;
 mod beside;
 pub(crate) mod bind;
+mod costs;
 mod crew;
 mod daemon;
 mod debug;
@@ -48,13 +50,13 @@ pub mod find;
 pub mod hosts;
 pub mod id;
 mod join;
+mod keeper;
 mod mpi;
 pub mod place;
 mod pmi;
 #[doc(hidden)]
 pub mod pmix;
 mod relay;
-mod rendezvous;
 mod seal;
 mod server;
 mod slurm;
@@ -66,8 +68,11 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
 use crate::base::lock::lock;
 pub use bind::{cores, last_cache};
+pub use costs::Costs;
 use find::{DESCRIPTOR, Descriptor};
-use place::{Gathered, Node, NodeMap};
+#[doc(hidden)]
+pub use keeper::{Measured, measure};
+use place::{Gathered, Node, NodeMap, Placed};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
@@ -112,6 +117,17 @@ trait Store: Send {
 
     fn fence(&mut self) -> Result<()>;
 
+    /// Puts a value that all ranks will get.
+    fn tell(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        self.put(key, value)
+    }
+
+    /// Adds this rank to those under a key, which are a value after the next fence: as [`place::ranges`] writes them. `false`: this store has no
+    /// such values.
+    fn add(&mut self, _key: &str) -> Result<bool> {
+        Ok(false)
+    }
+
     /// `true`: the launcher lets this process join again, over the same connection.
     fn finalize(&mut self) -> Result<bool>;
 
@@ -131,8 +147,9 @@ enum Ender {
     Pmix(pmix::Ender),
 }
 
-/// Values that one rank takes from others at a time when they find out who shares a node.
+/// Values that one rank takes from others at a time when they find out who shares a node: from a launcher, and from keepers.
 const GATHER: u64 = 64;
+const GATHER_SPREAD: u64 = 4;
 
 /// Under which rank 0 publishes what the job's key is made from. Another name with each way of making it.
 const KEY: &str = "fmpl-key-2";
@@ -182,38 +199,66 @@ impl Launch {
         Ok(launch)
     }
 
-    /// Gathers what the ranks say of their nodes, in a tree, and gives all of them the map.
+    /// Finds out which ranks share a node, and gives all of them the map.
     fn find_nodes(&self) -> Result<NodeMap> {
-        let nonsense = |key: &str| Error::new(Code::Launch, format!("the value under {key} says nothing of nodes"));
-        let mut known = Gathered::default();
-        known.push(self.node.digest());
-        // In a level those ranks are left that are multiples of `span`; each multiple of `wide` takes what the others up to the next know.
-        let mut span = 1u64;
-        while span < self.size as u64 {
-            let wide = span * GATHER;
-            let key = |rank: u64| format!("fmpl-nodes-{span}-{rank}");
-            let rank = self.rank as u64;
-            if rank.is_multiple_of(span) && !rank.is_multiple_of(wide) {
-                self.put(&key(rank), &known.encode())?;
-            }
-            self.fence()?;
-            if rank.is_multiple_of(wide) {
-                for from in (rank + span..(rank + wide).min(self.size as u64)).step_by(span as usize) {
-                    let key = key(from);
-                    known.append(&self.get(from as u32, &key)?).ok_or_else(|| nonsense(&key))?;
-                }
-            }
-            span = wide;
-        }
         if self.size == 1 {
-            return Ok(known.map());
+            return Ok(NodeMap::one_node(1));
         }
+        let digest = self.node.digest();
+        let key = format!("fmpl-on-{}", wire::hex(&digest));
+        // All have come then, or who has not is named.
+        self.fence()?;
+        let map = if self.with_store(|s| s.add(&key))? {
+            self.fence()?;
+            let ranks = String::from_utf8(self.get(self.rank, &key)?).ok();
+            let ranks = ranks.and_then(|text| place::ranks_of(&text, self.size)).ok_or_else(|| nonsense(&key))?;
+            let mut known = Placed::default();
+            if ranks.first() == Some(&self.rank) {
+                known.push(&ranks);
+            }
+            // What stands for a node is the same whichever rank is asked, so nothing need be gathered but where its ranks are.
+            self.gather(GATHER_SPREAD, &mut known, Placed::encode, Placed::append)?;
+            if self.rank == 0 { Some(known.map(self.size).ok_or_else(|| nonsense("fmpl-nodes"))?) } else { None }
+        } else {
+            let mut known = Gathered::default();
+            known.push(digest);
+            self.gather(GATHER, &mut known, Gathered::encode, Gathered::append)?;
+            (self.rank == 0).then(|| known.map())
+        };
         let key = "fmpl-nodes";
-        if self.rank == 0 {
-            self.put(key, &known.map().encode())?;
+        if let Some(map) = map {
+            self.tell(key, &map.encode())?;
         }
         self.fence()?;
         NodeMap::decode(&self.get(0, key)?).ok_or_else(|| nonsense(key))
+    }
+
+    /// Gathers what the ranks know at rank 0, in a tree, so many values at a time, in the order of the ranks.
+    fn gather<T>(
+        &self,
+        wide: u64,
+        known: &mut T,
+        encode: impl Fn(&T) -> Vec<u8>,
+        append: impl Fn(&mut T, &[u8]) -> Option<()>,
+    ) -> Result<()> {
+        // In a level those ranks are left that are multiples of `span`; each multiple of `next` takes what the others up to the next know.
+        let (rank, mut span) = (self.rank as u64, 1u64);
+        while span < self.size as u64 {
+            let next = span * wide;
+            let key = |rank: u64| format!("fmpl-nodes-{span}-{rank}");
+            if rank.is_multiple_of(span) && !rank.is_multiple_of(next) {
+                self.put(&key(rank), &encode(known))?;
+            }
+            self.fence()?;
+            if rank.is_multiple_of(next) {
+                for from in (rank + span..(rank + next).min(self.size as u64)).step_by(span as usize) {
+                    let key = key(from);
+                    append(known, &self.get(from as u32, &key)?).ok_or_else(|| nonsense(&key))?;
+                }
+            }
+            span = next;
+        }
+        Ok(())
     }
 
     /// This process's rank.
@@ -248,7 +293,7 @@ impl Launch {
 
     /// Rank 0 publishes what the job's key is made from; visible to the others after the next [`fence`](Launch::fence).
     pub fn draw_key(&self) -> Result<()> {
-        if self.rank == 0 { self.put(KEY, &random::<32>()?) } else { Ok(()) }
+        if self.rank == 0 { self.tell(KEY, &random::<32>()?) } else { Ok(()) }
     }
 
     /// The key that the processes of this job have, and nobody else. In a job by variables it is derived from the secret and from what
@@ -263,6 +308,19 @@ impl Launch {
             Some(secret) => secret.derive("job", &[&drawn, &self.size.to_le_bytes()]),
             None => Key::of(&drawn).derive("job", &[&self.size.to_le_bytes()]),
         })
+    }
+
+    /// Publishes a value that all ranks will get; otherwise as [`put`](Launch::put).
+    pub(crate) fn tell(&self, key: &str, value: &[u8]) -> Result<()> {
+        match &self.way {
+            Way::Alone(_) => self.put(key, value),
+            Way::Joined(store) => self.with(store, |s| s.tell(key, value)),
+        }
+    }
+
+    /// What meeting the others has cost this process so far.
+    pub fn costs(&self) -> Costs {
+        costs::costs()
     }
 
     /// Publishes a value for the other ranks; visible to them after the next [`fence`](Launch::fence).
@@ -318,7 +376,7 @@ impl Launch {
             // Now, since the thread below waits for the end of it.
             _ => drop(store),
         }
-        // The root serves until the others have left too.
+        // A keeper serves until the others have left too.
         drop(lock(&self.helper).take());
         if again.is_ok() {
             beside::left();
@@ -348,13 +406,20 @@ impl Launch {
             }
             Ender::Pmix(server) => server.abort(code),
         }
-        // The root's own thread tells the others, and is then over.
+        // A keeper's own thread tells the others, and is then over.
         if let Ok(mut helper) = self.helper.try_lock()
-            && helper.as_ref().is_some_and(join::Helper::is_root)
+            && helper.as_ref().is_some_and(join::Helper::is_keeper)
         {
             drop(helper.take());
         }
         std::process::exit(code)
+    }
+
+    fn with_store<T: Default>(&self, f: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
+        match &self.way {
+            Way::Alone(_) => Ok(T::default()),
+            Way::Joined(store) => self.with(store, f),
+        }
     }
 
     fn with<T>(&self, store: &Mutex<Option<Box<dyn Store>>>, f: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
@@ -363,6 +428,10 @@ impl Launch {
             None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),
         }
     }
+}
+
+fn nonsense(key: &str) -> Error {
+    Error::new(Code::Launch, format!("the value under {key} says nothing of nodes"))
 }
 
 #[cfg(test)]

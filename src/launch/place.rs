@@ -9,6 +9,10 @@ use crate::base::key;
 use std::fmt::{self, Write};
 use std::os::unix::fs::MetadataExt;
 
+mod placed;
+
+pub(crate) use placed::Placed;
+
 /// What identifies a node: two processes with the same can reach each other's sockets, processes and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -55,6 +59,11 @@ impl Node {
             host.pop();
         }
         Ok(Node { boot, namespaces: [space("net"), space("pid"), space("user")], pretended, host })
+    }
+
+    /// A node that this one plays.
+    pub(crate) fn pretending(self, number: u32) -> Node {
+        Node { pretended: Some(number), ..self }
     }
 
     /// The number that `FMPL_NODE` gives this node.
@@ -261,6 +270,18 @@ impl Gathered {
     }
 }
 
+/// Ranks as [`ranges`] writes them, of a job of so many. `None`: these are none.
+pub(crate) fn ranks_of(text: &str, size: u32) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for range in text.split(',').filter(|range| !range.is_empty()) {
+        let (a, b) = range.split_once('-').unwrap_or((range, range));
+        let (a, b): (u32, u32) = (a.parse().ok()?, b.parse().ok()?);
+        (a <= b && b < size && all.len() as u64 + (b - a) as u64 <= size as u64).then_some(())?;
+        all.extend(a..=b);
+    }
+    Some(all)
+}
+
 /// Ranks as people write them: `0-3,7`.
 pub(crate) fn ranges(ranks: impl IntoIterator<Item = u32>) -> String {
     let mut out = String::new();
@@ -323,7 +344,24 @@ mod tests {
     }
 
     #[test]
+    fn regular_nodes_are_told_in_few_bytes() {
+        let told = |nodes: u32, ranks: &dyn Fn(u32) -> Vec<u32>| {
+            let mut placed = Placed::default();
+            (0..nodes).for_each(|node| placed.push(&ranks(node)));
+            placed.encode().len()
+        };
+        assert_eq!(told(1000, &|node| (4 * node..4 * node + 4).collect()), 24);
+        assert_eq!(told(1000, &|node| vec![node, node + 1000, node + 2000]), 24);
+        assert_eq!(told(1, &|_| (0..4096).collect()), 24);
+    }
+
+    #[test]
     fn ranks_as_people_write_them() {
+        assert_eq!(ranks_of("", 5), Some(vec![]));
+        assert_eq!(ranks_of("0-2,4", 5), Some(vec![0, 1, 2, 4]));
+        for bad in ["5", "2-1", "0-5", "x", "1,1-4,0-4", "-1"] {
+            assert_eq!(ranks_of(bad, 5), None, "{bad}");
+        }
         assert_eq!(ranges([]), "");
         assert_eq!(ranges([3]), "3");
         assert_eq!(ranges([0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
@@ -379,6 +417,34 @@ mod tests {
             prop_assert_eq!(map.ranks_on(map.nodes()).next(), None);
         }
 
+        /// From each node's ranks, told in the order of their lowest, comes the same map as from the node of each rank; and in few bytes, if
+        /// the placement is regular.
+        #[test]
+        fn nodes_told_by_their_ranks_give_the_same_map(of in placements(), cut in 1usize..50) {
+            let mut number = std::collections::HashMap::new();
+            let mut on: Vec<Vec<u32>> = Vec::new();
+            for (rank, node) in (0..).zip(&of) {
+                let k = *number.entry(*node).or_insert(on.len());
+                if k == on.len() {
+                    on.push(Vec::new());
+                }
+                on[k].push(rank);
+            }
+            let mut all = Placed::default();
+            for part in on.chunks(cut) {
+                let mut some = Placed::default();
+                part.iter().for_each(|ranks| some.push(ranks));
+                all.append(&some.encode()).unwrap();
+            }
+            let size = of.len() as u32;
+            let dense: Vec<u32> = of.iter().map(|node| number[node] as u32).collect();
+            prop_assert_eq!(all.map(size), Some(NodeMap::new(&dense)));
+            prop_assert_eq!(all.map(size + 1), None);
+            for ranks in &on {
+                prop_assert_eq!(ranks_of(&ranges(ranks.iter().copied()), size), Some(ranks.clone()));
+            }
+        }
+
         #[test]
         fn any_bytes_are_a_map_or_not(bytes in proptest::collection::vec(0u8..4, 0..80)) {
             if let Some(map) = NodeMap::decode(&bytes) {
@@ -387,6 +453,8 @@ mod tests {
                 }
             }
             let _ = Gathered::default().append(&bytes);
+            let mut placed = Placed::default();
+            let _ = placed.append(&bytes);
             let _ = Node::decode(&bytes);
         }
     }

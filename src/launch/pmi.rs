@@ -4,6 +4,7 @@
 //! not the answer is an error with both lines in it; the connection is then of no use any more and says so.
 
 use super::Store;
+use super::costs::{self, Connection};
 use super::seal::{Keys, Seal};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result};
@@ -26,12 +27,17 @@ pub(crate) struct Client {
     /// The longest value, in characters.
     value_max: usize,
     broken: bool,
+    /// The other end is a [keeper](super::keeper).
+    spreads: bool,
+    counted: Option<Connection>,
 }
 
 /// The room that a key leaves for `~` and the number of a piece.
 const PIECE_SUFFIX: usize = 6;
 /// How long a line that puts a value may be, without the names in it.
 const LINE: usize = 1024 - "cmd=put kvsname= key= value=\n".len() - 8;
+/// A longer value is not brought to all by a keeper: whoever wants it asks for it.
+const TOLD_MAX: usize = 16 << 10;
 /// A value of more pieces than this is a mistake (some 10 MB with the usual limits).
 const PIECES_MAX: usize = 20_000;
 
@@ -51,7 +57,9 @@ impl Client {
     pub(crate) fn over(socket: OwnedFd, rank: u32, launcher: String, keys: Option<Keys>) -> Result<Client> {
         let (inbox, kvsname) = Default::default();
         let seals = keys.map(|keys| [Seal::new(keys.rank), Seal::new(keys.root)]);
-        let mut c = Client { socket, launcher, rank, inbox, seals, kvsname, key_max: 0, value_max: 0, broken: false };
+        let (key_max, value_max, broken, spreads, counted) = Default::default();
+        let mut c =
+            Client { socket, launcher, rank, inbox, seals, kvsname, key_max, value_max, broken, spreads, counted };
 
         c.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", |_| Some(()))?;
         let (key_len, value_len) =
@@ -71,10 +79,44 @@ impl Client {
         Ok(c)
     }
 
+    /// The other end is a [keeper](super::keeper), which can more than PMI.
+    pub(crate) fn of_keeper(mut self) -> Client {
+        self.spreads = true;
+        // Within this process it is none.
+        self.counted = self.seals.as_ref().map(|_| Connection::new());
+        self
+    }
+
+    /// Puts the pieces of a value by this command.
+    fn put_by(&mut self, command: &str, key: &str, value: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        let pieces = wire::pieces(value, self.value_max);
+        if pieces.len() > PIECES_MAX {
+            return Err(Error::new(Code::Argument, format!("{} bytes are too many to put under {key}", value.len())));
+        }
+        for (i, piece) in pieces.iter().enumerate() {
+            let (name, key) = (&self.kvsname, wire::piece_key(key, i));
+            let question = format!("cmd={command} kvsname={name} key={key} value={piece}");
+            self.ask(&question, "put_result", |_| Some(()))?;
+        }
+        Ok(())
+    }
+
+    fn check_key(&self, key: &str) -> Result<()> {
+        let most = self.key_max - PIECE_SUFFIX;
+        let fits = !key.is_empty() && key.len() <= most;
+        if fits && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
+            return Ok(());
+        }
+        Err(Error::new(Code::Argument, format!("{key:?} cannot be a key: 1 to {most} of A-Z a-z 0-9 - _ . /")))
+    }
+
     fn get_piece(&mut self, key: &str, i: usize) -> Result<String> {
         let question = format!("cmd=get kvsname={} key={}", self.kvsname, wire::piece_key(key, i));
         let found = self.ask_lenient(&question, "get_result", |l| match l.number("rc") {
             Some(0) => l.get("value").map(|v| Some(v.to_owned())),
+            // It may be there, and is not to be had.
+            Some(-2) => None,
             _ => Some(None),
         })?;
         found.ok_or_else(|| {
@@ -103,7 +145,10 @@ impl Client {
             Some([says, _]) => says.put(question),
             None => format!("{question}\n"),
         };
-        send(self.fd(), &line).map_err(|e| failed(format!("could not be sent to {}: {e}", self.launcher)))?;
+        if let Err(e) = send(self.fd(), &line) {
+            self.obey_last_word();
+            return Err(failed(format!("could not be sent to {}: {e}", self.launcher)));
+        }
         loop {
             match self.inbox.line() {
                 Ok(Some(came)) => {
@@ -131,11 +176,28 @@ impl Client {
         }
     }
 
+    /// The other side has hung up. It may have said why before: the job was aborted.
+    #[cold]
+    fn obey_last_word(&mut self) {
+        while self.read_on().is_ok() {}
+        let key = self.seals.as_ref().map(|[_, hears]| hears.key());
+        while let Ok(Some(came)) = self.inbox.line() {
+            let line = key.map_or(Some(came), |key| super::seal::last(key, came));
+            if let Some(abort) = line.and_then(Line::parse).filter(|l| l.cmd() == "abort") {
+                super::join::obey_abort(&abort, self.rank);
+            }
+        }
+    }
+
     /// Reads more of an answer; what is wrong, in the words of an error.
     fn read_on(&mut self) -> std::result::Result<(), String> {
         let mut bytes = [0u8; 4096];
         let n = match read(&self.socket, &mut bytes) {
-            Ok(n) => n,
+            Ok(n) => {
+                // Within this process nothing is read from others.
+                self.seals.iter().for_each(|_| costs::read(n));
+                n
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
             // Only where a time-out was set on the socket.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -154,23 +216,20 @@ impl Client {
 
 impl Store for Client {
     fn put(&mut self, key: &str, value: &[u8]) -> Result<()> {
-        let fits = key.len() <= self.key_max - PIECE_SUFFIX;
-        if key.is_empty() || !fits || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
-            let most = self.key_max - PIECE_SUFFIX;
-            return Err(Error::new(
-                Code::Argument,
-                format!("{key:?} cannot be a key: 1 to {most} of A-Z a-z 0-9 - _ . /"),
-            ));
-        }
-        let pieces = wire::pieces(value, self.value_max);
-        if pieces.len() > PIECES_MAX {
-            return Err(Error::new(Code::Argument, format!("{} bytes are too many to put under {key}", value.len())));
-        }
-        for (i, piece) in pieces.iter().enumerate() {
-            let question = format!("cmd=put kvsname={} key={} value={piece}", self.kvsname, wire::piece_key(key, i));
+        self.put_by("put", key, value)
+    }
+
+    fn tell(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        self.put_by(if self.spreads && value.len() <= TOLD_MAX { "fmpl-tell" } else { "put" }, key, value)
+    }
+
+    fn add(&mut self, key: &str) -> Result<bool> {
+        if self.spreads {
+            self.check_key(key)?;
+            let question = format!("cmd=fmpl-add kvsname={} key={key} rank={}", self.kvsname, self.rank);
             self.ask(&question, "put_result", |_| Some(()))?;
         }
-        Ok(())
+        Ok(self.spreads)
     }
 
     fn get(&mut self, _: u32, key: &str) -> Result<Vec<u8>> {

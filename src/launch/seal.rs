@@ -1,4 +1,4 @@
-//! The check on each line between a rank and the root of a job by variables: that it is the other side's next line, and unaltered.
+//! The check on each line between a rank and its keeper, and between keepers, of a job by variables: that it is the other side's next line, and unaltered.
 //!
 //! ```text
 //!   cmd=barrier_in check=4f0c…            the first 16 bytes of HMAC(key; number of the line, the line), in hexadecimal
@@ -31,6 +31,10 @@ pub(crate) struct Seal {
 impl Seal {
     pub(crate) fn new(key: Key) -> Seal {
         Seal { key, next: 0 }
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
     }
 
     /// The line (without newline) as it is sent (with it).

@@ -12,8 +12,13 @@
 //! some of these. What its ranks have put goes up with the next fence, when all below have come to it; so each fence is one word
 //! for each connection. What a fence makes known goes down before its release if it is not much; of more, what is asked for is found
 //! here, or further up, and kept. What a fence cannot be met for goes everywhere.
+//!
+//! *A spread store.* A server that [grows](Server::growing) does not know its ranks and branches beforehand; no fence is met before all are
+//! here. It keeps no values but those that all will want (`fmpl-tell`): what its ranks put and get otherwise it leaves to the
+//! [keeper](super::keeper), as [`wants`](Server::wants).
 
 use super::wire::{self, Inbox, Line};
+pub(crate) use answers::found;
 use std::collections::HashMap;
 pub(crate) use tree::Word;
 use tree::{Asker, puts};
@@ -60,6 +65,14 @@ struct Seat {
     outbox: Vec<u8>,
     stored: usize,
     appnum: usize,
+}
+
+impl Seat {
+    fn new(rank: u32, appnum: usize) -> Seat {
+        let (inbox, outbox) = Default::default();
+        let stage = Stage::Fresh;
+        Seat { rank, stage, round: 0, in_fence: false, asks: false, inbox, outbox, stored: 0, appnum }
+    }
 }
 
 /// The server of a machine below, and what lies behind it.
@@ -111,6 +124,10 @@ pub(crate) struct Server {
     again: bool,
     /// Where all ranks are, as MPICH's programs ask for it.
     mapping: String,
+    /// More ranks and branches may come.
+    grows: bool,
+    /// Questions of ranks about values that are elsewhere, and whose they are; `None`: all values are here, or above.
+    wants: Option<Vec<(usize, String)>>,
 }
 
 impl Server {
@@ -128,19 +145,8 @@ impl Server {
     /// The part of a machine: its ranks with the numbers of their programs, in a job of `size`; so many branches below it, and another
     /// server above it or not. Ranks may say init again.
     pub(crate) fn part(ranks: &[(u32, usize)], size: usize, branches: usize, above: bool) -> Server {
-        let seat = |&(rank, appnum): &(u32, usize)| Seat {
-            rank,
-            stage: Stage::Fresh,
-            round: 0,
-            in_fence: false,
-            asks: false,
-            inbox: Inbox::default(),
-            outbox: Vec::new(),
-            stored: 0,
-            appnum,
-        };
         Server {
-            seats: ranks.iter().map(seat).collect(),
+            seats: ranks.iter().map(|&(rank, appnum)| Seat::new(rank, appnum)).collect(),
             size,
             branches: (0..branches).map(|_| Branch::default()).collect(),
             above: above.then(Vec::new),
@@ -148,6 +154,44 @@ impl Server {
             lost: None,
             again: true,
             mapping: format!("(vector,(0,1,{size}))"),
+            grows: false,
+            wants: None,
+        }
+    }
+
+    /// A part of a job of `size` to which nobody has come yet, and whose values are spread.
+    pub(crate) fn growing(size: usize, above: bool) -> Server {
+        Server { again: false, grows: true, wants: Some(Vec::new()), ..Server::part(&[], size, 0, above) }
+    }
+
+    /// One more rank: its place.
+    pub(crate) fn take_in(&mut self, rank: u32) -> usize {
+        self.seats.push(Seat::new(rank, 0));
+        self.seats.len() - 1
+    }
+
+    /// One more machine below: its number.
+    pub(crate) fn branch_out(&mut self) -> usize {
+        self.branches.push(Branch::default());
+        self.branches.len() - 1
+    }
+
+    /// All ranks and branches have come.
+    pub(crate) fn all_are_here(&mut self) {
+        self.grows = false;
+        (0..2).for_each(|parity| self.meet(parity));
+    }
+
+    /// Questions that the [keeper](super::keeper) is to answer, with the places of those who ask.
+    pub(crate) fn wants(&mut self) -> Vec<(usize, String)> {
+        self.wants.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The answer to such a question.
+    pub(crate) fn answered(&mut self, rank: usize, line: &str) {
+        let seat = &mut self.seats[rank];
+        if std::mem::take(&mut seat.asks) {
+            seat.outbox.extend_from_slice(line.as_bytes());
         }
     }
 
@@ -265,9 +309,9 @@ impl Server {
         self.rounds.iter().any(|round| round.in_fence > 0)
     }
 
-    /// The ranks that do not.
-    pub(crate) fn not_in_fence(&self) -> Vec<u32> {
-        (0..self.seats.len() as u32).filter(|r| !self.seats[*r as usize].in_fence).collect()
+    /// The ranks that do.
+    pub(crate) fn ranks_in_fence(&self) -> impl Iterator<Item = u32> + '_ {
+        self.seats.iter().filter(|seat| seat.in_fence).map(|seat| seat.rank)
     }
 
     /// Lets go who is in the round's fence; `why`: it cannot be met.
@@ -291,12 +335,19 @@ impl Server {
 
     /// One more has come to the round's fence.
     fn come(&mut self, parity: usize) {
-        let all = self.seats.len() + self.branches.len();
         let round = &mut self.rounds[parity];
         round.in_fence += 1;
-        if let Some(why) = round.lost.clone() {
-            self.release(parity, Some(&why));
-        } else if round.in_fence == all {
+        match round.lost.clone() {
+            Some(why) => self.release(parity, Some(&why)),
+            None => self.meet(parity),
+        }
+    }
+
+    /// If all have come to the round's fence, above is told, or they are let go.
+    fn meet(&mut self, parity: usize) {
+        let all = self.seats.len() + self.branches.len();
+        let round = &mut self.rounds[parity];
+        if round.in_fence == all && all > 0 && !self.grows {
             let Some(above) = &mut self.above else {
                 self.make_known(parity);
                 return self.release(parity, None);

@@ -135,6 +135,11 @@ impl Seal {
         Ok(Seal { step, munge })
     }
 
+    /// What it seals for.
+    pub(crate) fn step(&self) -> &str {
+        &self.step
+    }
+
     /// A secret, and the same as only this user's processes can read it.
     pub(crate) fn draw(&self) -> Result<(Key, String)> {
         let bad = |why: String| {

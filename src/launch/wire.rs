@@ -42,9 +42,21 @@ impl<'a> Line<'a> {
         self.pairs.iter().find(|(k, _)| *k == key).map(|(_, v)| *v)
     }
 
+    /// The value of the first pair with this key, a list with commas.
+    pub(crate) fn list(&self, key: &str) -> Option<impl Iterator<Item = &'a str>> {
+        self.get(key).map(|all| all.split(',').filter(|one| !one.is_empty()))
+    }
+
     /// The value as a number.
     pub(crate) fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
         self.get(key)?.parse().ok()
+    }
+}
+
+impl std::fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let pairs: Vec<String> = self.pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        f.write_str(&pairs.join(" "))
     }
 }
 

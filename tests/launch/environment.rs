@@ -29,6 +29,12 @@ impl Started {
         ran(self.0.take().unwrap().wait_with_output().unwrap())
     }
 
+    /// On a pretended node of its own: it finds the root by its port, not a keeper on this machine.
+    pub(super) fn elsewhere(rank: u32, size: u32, root: &str, extra: &[(&str, &str)]) -> Started {
+        let node = rank.to_string();
+        Started::new(rank, size, root, &[&[("FMPL_NODE", node.as_str())], extra].concat())
+    }
+
     /// All did well, and each read what all have put.
     pub(super) fn all_well(ranks: Vec<Started>) -> Vec<Ran> {
         let size = ranks.len();
@@ -155,10 +161,11 @@ fn a_rank_that_stops_on_its_way_is_named() {
 fn a_rank_that_stops_between_fences_is_named() {
     let port = free_port("127.0.0.1");
     let root = format!("127.0.0.1:{port}");
-    let start = |rank| {
-        Started::program(&["bash", "-c", "exec \"$0\" 50", &place()], rank, 3, &root, &[("FMPL_START_TIMEOUT", "4")])
+    let start = |rank, node| {
+        let extra = [("FMPL_START_TIMEOUT", "4"), ("FMPL_NODE", node)];
+        Started::program(&["bash", "-c", "exec \"$0\" 50", &place()], rank, 3, &root, &extra)
     };
-    let (rank_0, rank_1) = (start(0), start(1));
+    let (rank_0, rank_1) = (start(0, "0"), start(1, "1"));
     let since = Instant::now();
     while !connected(port) {
         assert!(since.elapsed() < Duration::from_secs(30));
@@ -169,7 +176,7 @@ fn a_rank_that_stops_between_fences_is_named() {
     let child = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
     // SAFETY: no memory is involved.
     assert_eq!(unsafe { libc::kill(child.trim().parse().unwrap(), libc::SIGSTOP) }, 0);
-    let rank_2 = start(2);
+    let rank_2 = start(2, "0");
     for r in [rank_0, rank_2].map(Started::wait) {
         let says = "rank 1 of 3 has not come";
         assert!(r.code != 0 && r.err.contains(says), "{}", r.err);
@@ -242,8 +249,8 @@ fn garbage_and_scans_do_no_harm() {
         b"GET / HTTP/1.0\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n",
         b"cmd=init pmi_version=1 pmi_subversion=1\n",
-        b"cmd=fmpl-start version=2 rank=1 size=3 nonce=00 proof=00\n",
-        b"cmd=fmpl-start version=1 rank=1 size=3 nonce=00112233445566778899aabbccddeeff proof=00\n",
+        b"cmd=fmpl-start version=3 as=rank rank=1 size=3 nonce=00 at= proof=00\n",
+        b"cmd=fmpl-start version=2 rank=1 size=3 nonce=00112233445566778899aabbccddeeff proof=00\n",
         b"cmd=fmpl-start version=9\n",
         &[b'x'; 5000],
         b"\n",
@@ -278,11 +285,14 @@ fn something_else_at_the_port_is_named() {
     // One that knows the first line, but not the secret.
     let rank = Started::new(1, 2, &root, &[]);
     let mut s = listener.accept().unwrap().0;
-    s.write_all(b"cmd=fmpl-start version=2 nonce=00112233445566778899aabbccddeeff\n").unwrap();
+    s.write_all(b"cmd=fmpl-start version=3 nonce=00112233445566778899aabbccddeeff\n").unwrap();
     let mut line = String::new();
     BufReader::new(s.try_clone().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("cmd=fmpl-start version=2 rank=1 size=2 nonce=") && !line.contains(SECRET), "{line}");
-    s.write_all(b"cmd=fmpl-welcome proof=00\n").unwrap();
+    assert!(
+        line.starts_with("cmd=fmpl-start version=3 as=branch rank=1 size=2 nonce=") && !line.contains(SECRET),
+        "{line}"
+    );
+    s.write_all(b"cmd=fmpl-welcome rank=0 from=0 to=1 proof=00\n").unwrap();
     let r = rank.wait();
     assert!(r.code != 0 && r.err.contains("does not know the job's secret"), "{}", r.err);
     // One of the version before.
@@ -291,10 +301,10 @@ fn something_else_at_the_port_is_named() {
         .accept()
         .unwrap()
         .0
-        .write_all(b"cmd=fmpl-start version=1 nonce=00112233445566778899aabbccddeeff\n")
+        .write_all(b"cmd=fmpl-start version=2 nonce=00112233445566778899aabbccddeeff\n")
         .unwrap();
     let r = rank.wait();
-    assert!(r.code != 0 && r.err.contains("is of another version of FMPL (start 1, here 2)"), "{}", r.err);
+    assert!(r.code != 0 && r.err.contains("is of another version of FMPL (start 2, here 3)"), "{}", r.err);
 }
 
 #[test]
@@ -303,7 +313,7 @@ fn the_root_dies_while_others_wait() {
     let root = format!("127.0.0.1:{port}");
     let mut rank_0 = Started::program(&["bash", "-c", "exec \"$0\" 50", &place()], 0, 3, &root, &[]);
     // It may not have been let in when the root dies, and looks for it again.
-    let rank_1 = Started::new(1, 3, &root, &[("FMPL_START_TIMEOUT", "20")]);
+    let rank_1 = Started::elsewhere(1, 3, &root, &[("FMPL_START_TIMEOUT", "20")]);
     // The third never comes. Once rank 1 is in, the root is killed: timeout passes SIGTERM on.
     let since = Instant::now();
     while !connected(port) {
@@ -329,7 +339,7 @@ fn a_rank_dies_before_all_have_met() {
     let port = free_port("127.0.0.1");
     let root = format!("127.0.0.1:{port}");
     let rank_0 = Started::new(0, 3, &root, &[("FMPL_START_TIMEOUT", "5")]);
-    let mut rank_1 = Started::new(1, 3, &root, &[]);
+    let mut rank_1 = Started::elsewhere(1, 3, &root, &[]);
     let since = Instant::now();
     while !connected(port) {
         assert!(since.elapsed() < Duration::from_secs(30));

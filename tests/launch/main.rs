@@ -10,6 +10,7 @@
 //! | `exchange` | PMI-1: ours with our client, ours with garbage, MPICH's mpiexec with our client, MPICH's programs with ours |
 //! | `environment` | jobs started by variables alone: in any order, incomplete, beside strangers |
 //! | `strangers` | such jobs on a hostile network: silence, garbage, replays, somebody in between |
+//! | `spread` | the same, many ranks on many pretended nodes: what meeting costs each |
 //! | `beside` | an MPI and FMPL in one process; ranks from outside |
 //! | `launchers` | Open MPI's mpirun, PRRTE's prterun, Slurm: jobs of theirs, ends of them, a rank killed |
 //! | `pmix` | our declarations of PMIx are those of its header |
@@ -32,6 +33,7 @@ mod output;
 mod pmix;
 #[path = "../skip/mod.rs"]
 mod skip;
+mod spread;
 mod strangers;
 
 use std::io::{BufRead, BufReader, Read};

@@ -137,14 +137,13 @@ struct Between {
 }
 
 impl Between {
-    fn new(root: u16, alter: impl Fn(bool, &mut Vec<u8>) + Send + Sync + Clone + 'static) -> Between {
+    fn new(root: u16, alter: impl Fn(bool, &mut Vec<u8>) + Send + Sync + 'static) -> Between {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let kept = heard.clone();
-        // One connection; the threads end with it.
-        std::thread::spawn(move || {
-            let Ok((rank, _)) = listener.accept() else { return };
+        let alter = Arc::new(alter);
+        let both = move |rank: TcpStream| {
             let root = knock("127.0.0.1", root);
             let pass = |mut from: TcpStream, mut to: TcpStream, up: bool, alter: Alter| {
                 let mut bytes = [0; 4096];
@@ -158,13 +157,16 @@ impl Between {
                 let _ = (to.shutdown(Shutdown::Write), from.shutdown(Shutdown::Read));
             };
             let (rank_2, root_2, down) = (rank.try_clone().unwrap(), root.try_clone().unwrap(), alter.clone());
-            std::thread::spawn(move || pass(root_2, rank_2, false, Box::new(down)));
+            std::thread::spawn(move || pass(root_2, rank_2, false, Box::new(move |up, said| down(up, said))));
+            let (kept, alter) = (kept.clone(), alter.clone());
             let up = move |up: bool, said: &mut Vec<u8>| {
                 kept.lock().unwrap().extend_from_slice(said);
                 alter(up, said);
             };
-            pass(rank, root, true, Box::new(up));
-        });
+            std::thread::spawn(move || pass(rank, root, true, Box::new(up)));
+        };
+        // A keeper has several; the threads end with them.
+        std::thread::spawn(move || listener.incoming().flatten().for_each(both));
         Between { port, heard }
     }
 
@@ -195,7 +197,8 @@ fn garbage_and_conversations_heard_and_altered_let_nobody_in() {
     Started::all_well(vec![rank_0, Started::new(1, 2, &between.root(), &[])]);
     let heard = between.heard.lock().unwrap().clone();
     let text = String::from_utf8_lossy(&heard).into_owned();
-    assert!(text.contains("cmd=fmpl-start version=2 rank=1 size=2 nonce=") && text.contains("cmd=finalize"), "{text}");
+    let said = ["cmd=fmpl-start version=3 as=branch rank=1 size=2 nonce=", "cmd=barrier_in", "cmd=fmpl-left"];
+    assert!(said.iter().all(|word| text.contains(word)), "{text}");
     assert!(!text.contains(SECRET));
 
     let port = free_port("127.0.0.1");
@@ -238,9 +241,9 @@ fn garbage_and_conversations_heard_and_altered_let_nobody_in() {
 #[test]
 fn what_is_altered_after_the_proofs_is_noticed() {
     for (up, word, says) in [
-        (true, "value=1:", "what is not its next line, altered on its way or a stranger's, and is cut off"),
-        (false, "cmd=get_result rc=0", "it was altered on its way, or is a stranger's"),
-        (false, "cmd=barrier_out", "it was altered on its way, or is a stranger's"),
+        (true, "cmd=barrier_in", "what is not its next line, altered on its way or a stranger's, and is cut off"),
+        (false, "value=1:", "what is not its next line, altered on its way or a stranger's, and is cut off"),
+        (false, "cmd=barrier_out", "what is not its next line, altered on its way or a stranger's, and is cut off"),
     ] {
         let port = free_port("127.0.0.1");
         let between = Between::new(port, move |up_now, said: &mut Vec<u8>| {

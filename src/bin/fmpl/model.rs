@@ -10,6 +10,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
+mod startup;
+
 #[derive(Args, Clone, Copy)]
 pub struct Options {
     /// Nodes of the job
@@ -24,7 +26,10 @@ pub struct Options {
     /// Communicators as large as the job
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=1 << 32))]
     communicators: u64,
-    /// As JSON, in bytes
+    /// Instead: how long jobs of up to 2^20 ranks take to start, by simulation with what their words take on this machine
+    #[arg(long)]
+    startup: bool,
+    /// As JSON, in bytes and nanoseconds
     #[arg(long)]
     json: bool,
 }
@@ -134,6 +139,9 @@ fn text(bytes: f64) -> String {
 }
 
 pub fn main(o: &Options) -> ExitCode {
+    if o.startup {
+        return startup::main(o.ranks, o.json);
+    }
     let columns = columns(&Model::new(o));
     if o.json {
         let of = |rows: &[Row]| -> Value {
@@ -169,7 +177,7 @@ mod tests {
     use super::*;
 
     fn model(nodes: u64, ranks: u64) -> Model {
-        Model::new(&Options { nodes, ranks, contexts: 1024, communicators: 10, json: false })
+        Model::new(&Options { nodes, ranks, contexts: 1024, communicators: 10, startup: false, json: false })
     }
 
     fn mb(bytes: f64) -> f64 {

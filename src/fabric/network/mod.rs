@@ -17,6 +17,7 @@
 //! | `forget` | peers that nothing is under way with are forgotten |
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
+//! | `ways` | which way each source is to take, by what was heard of it |
 //! | [`own`] | the connection with oneself |
 //! | [`control`] | this process on the fabric: first contact (`contact`), and the thread that answers |
 //!
@@ -41,6 +42,9 @@ pub mod room;
 pub mod simulated;
 mod stamps;
 mod turns;
+// What asks it is the switching of ways, which comes with the connectionless route.
+#[cfg_attr(not(test), expect(dead_code))]
+mod ways;
 
 pub use device::{Access, Change, Piece, Place};
 pub use hello::Card;

@@ -9,11 +9,13 @@ const KEY_MAX: usize = 64;
 pub(super) const VALUE_MAX: usize = 1024;
 /// What one rank may keep in the store, keys and values together.
 const STORE_MAX: usize = 1 << 20;
+/// Under which MPICH's programs ask where all ranks are.
+const MAPPING: &str = "PMI_process_mapping";
 
 impl Server {
     /// `None`: not a line that a rank in this stage may send.
     pub(super) fn answer(&mut self, rank: usize, line: &Line) -> Option<Verdict> {
-        let seat = &mut self.seats[rank];
+        let seat = &self.seats[rank];
         let word = match (line.cmd(), seat.stage) {
             ("abort", _) => return Some(Verdict::Abort(line.number("exitcode").unwrap_or(1))),
             // One question at a time.
@@ -24,19 +26,27 @@ impl Server {
             ("get_appnum", _) => format!("cmd=appnum appnum={}\n", seat.appnum),
             ("get_universe_size", _) => format!("cmd=universe_size size={}\n", self.size),
             ("get_my_kvsname", _) => "cmd=my_kvsname kvsname=fmpl\n".into(),
-            ("put", _) => match self.put(rank, line.get("key")?, line.get("value")?) {
+            ("put" | "fmpl-add", _) if self.wants.is_some() => {
+                match self.charge(rank, line.get("key")?, line.get("value").unwrap_or_default()) {
+                    Ok(()) => return Some(self.want(rank, line)),
+                    Err(why) => format!("cmd=put_result rc=-1 msg={why}\n"),
+                }
+            }
+            ("put" | "fmpl-tell", _) => match self.put(rank, line.get("key")?, line.get("value")?) {
                 Ok(()) => "cmd=put_result rc=0 msg=success\n".into(),
                 Err(why) => format!("cmd=put_result rc=-1 msg={why}\n"),
             },
+            ("get", _) if self.wants.is_some() && !self.has(rank, line.get("key")?) => {
+                return Some(self.want(rank, line));
+            }
             ("get", _) => match self.get(rank, line.get("key")?) {
                 Some(word) => word,
                 None => return Some(Verdict::Fine),
             },
-            ("barrier_in", _) if seat.in_fence => return None,
+            ("barrier_in", _) if self.seats[rank].in_fence => return None,
             ("barrier_in", _) => {
-                seat.in_fence = true;
-                let parity = seat.round & 1;
-                self.come(parity);
+                self.seats[rank].in_fence = true;
+                self.come(self.seats[rank].round & 1);
                 return Some(Verdict::Fine);
             }
             ("finalize", _) => {
@@ -86,18 +96,42 @@ impl Server {
         }
     }
 
+    /// The question is left to the keeper.
+    fn want(&mut self, rank: usize, line: &Line) -> Verdict {
+        self.seats[rank].asks = true;
+        // Keepers have one space of keys.
+        let line = line.to_string().replace(" kvsname=fmpl", "");
+        self.wants.iter_mut().for_each(|wants| wants.push((rank, line.clone())));
+        Verdict::Fine
+    }
+
+    /// Is this a value that all were told?
+    fn has(&mut self, rank: usize, key: &str) -> bool {
+        key == MAPPING || self.seat_and_round(rank).1.store.contains_key(key)
+    }
+
+    /// Counts what a rank puts.
+    fn charge(&mut self, rank: usize, key: &str, value: &str) -> Result<(), &'static str> {
+        let (seat, bytes) = (&mut self.seats[rank], key.len() + value.len());
+        match () {
+            () if key.len() >= KEY_MAX => Err("key_too_long"),
+            () if value.len() >= VALUE_MAX => Err("value_too_long"),
+            () if seat.stored + bytes > STORE_MAX => Err("this_rank_has_put_too_much"),
+            () => {
+                seat.stored += bytes;
+                Ok(())
+            }
+        }
+    }
+
     fn put(&mut self, rank: usize, key: &str, value: &str) -> Result<(), &'static str> {
         // Is there anybody else who is to know?
         let shares = self.above.is_some() || !self.branches.is_empty();
-        let (seat, round) = self.seat_and_round(rank);
-        let bytes = key.len() + value.len();
-        match () {
-            () if key.len() >= KEY_MAX => return Err("key_too_long"),
-            () if value.len() >= VALUE_MAX => return Err("value_too_long"),
-            () if round.store.contains_key(key) => return Err("duplicate_key"),
-            () if seat.stored + bytes > STORE_MAX => return Err("this_rank_has_put_too_much"),
-            () => seat.stored += bytes,
+        if self.seat_and_round(rank).1.store.contains_key(key) {
+            return Err("duplicate_key");
         }
+        self.charge(rank, key, value)?;
+        let (_, round) = self.seat_and_round(rank);
         if shares {
             round.fresh.push((key.to_owned(), value.to_owned()));
         }
@@ -107,7 +141,7 @@ impl Server {
 
     /// `None`: above is asked; the answer comes later.
     fn get(&mut self, rank: usize, key: &str) -> Option<String> {
-        if key == "PMI_process_mapping" {
+        if key == MAPPING {
             return Some(format!("cmd=get_result rc=0 msg=success value={}\n", self.mapping));
         }
         let below = self.above.is_some();
@@ -141,7 +175,7 @@ impl Server {
 }
 
 /// The answer to who asks for a key.
-pub(super) fn found(key: &str, value: Option<&str>) -> String {
+pub(crate) fn found(key: &str, value: Option<&str>) -> String {
     match value {
         Some(value) => format!("cmd=get_result rc=0 msg=success value={value}\n"),
         None => format!("cmd=get_result rc=-1 msg=key_{}_not_found value=unknown\n", shown(key)),
