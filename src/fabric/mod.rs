@@ -7,6 +7,7 @@
 pub mod network;
 pub mod networks;
 pub mod ofi;
+pub mod served;
 pub mod shm;
 pub mod tcp;
 pub mod verbs;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::network::device::Device;
 use super::ofi::network::Ofi;
 use super::ofi::provider::{self, Wishes};
+use super::served::port::Port as Interface;
 use super::tcp::network::Tcp;
-use super::tcp::port;
 use super::verbs::device::{self as verbs, Port};
 use super::verbs::network::Verbs;
 use crate::base::config::{Config, Network};
@@ -53,7 +53,7 @@ fn by_itself(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
 }
 
 fn by_tcp(wish: Option<&str>) -> Result<Arc<dyn Device>> {
-    Ok(Arc::new(Tcp::open(port::Port::choose(wish)?)?))
+    Ok(Arc::new(Tcp::open(Interface::choose("tcp", wish)?)?))
 }
 
 fn by_verbs(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use super::connection::Connection;
-use super::memory::Memory;
-use super::port::Reached;
 use super::socket::Watch;
 use crate::base::lock::lock;
 use crate::base::system::tell;
 use crate::fabric::network::device::DeviceError;
+use crate::fabric::served::memory::Memory;
+use crate::fabric::served::port::Reached;
 
 /// Up to so many connections are asked themselves what has come; of more the system is asked which have anything.
 const FEW: usize = 2;

@@ -12,10 +12,8 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::connection::Connection;
-use super::frame::{GREETING, Greeting, Name};
+use super::greeting::{GREETING, Greeting};
 use super::home::Home;
-use super::memory::Memory;
-use super::port::{Port, Reached};
 use super::socket::{self, Watch};
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
@@ -26,6 +24,9 @@ use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device
 use crate::fabric::network::link::PIECES;
 use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
 use crate::fabric::network::region::Domain;
+use crate::fabric::served::frame::Name;
+use crate::fabric::served::memory::Memory;
+use crate::fabric::served::port::{Port, Reached};
 
 /// After so long without an answer a connection has failed.
 const SILENCE_NS: u64 = 5_000_000_000;
