@@ -313,7 +313,7 @@ impl Pair for Connection {
         self.waited.store(true, Ordering::Relaxed);
         self.flush();
         self.receive(false);
-        self.home.call_for_numbers();
+        self.home.news.call(&self.home.sleeper);
         // SYNC POINT: pairs with the release in `is_over`.
         let over = self.done.load(Ordering::Acquire);
         if over > self.told.load(Ordering::Relaxed) {

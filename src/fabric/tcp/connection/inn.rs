@@ -83,7 +83,7 @@ impl Connection {
     pub fn receive(&self, all: bool) {
         let Some(fd) = self.fd() else { return };
         let Ok(mut inn) = self.inn.try_lock() else { return };
-        if inn.over || self.home.is_full() {
+        if inn.over || self.home.news.is_full() {
             return;
         }
         let mut taken = 0;
