@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::datagram::network::Datagrams;
 use super::network::device::Device;
 use super::ofi::network::Ofi;
 use super::ofi::provider::{self, Wishes};
@@ -27,6 +28,7 @@ pub fn choose(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
         Network::Verbs => by_verbs(config, turn),
         Network::Ofi(provider) => by_libfabric(config, Wishes { provider: provider.clone(), ..Wishes::default() }),
         Network::Tcp(wish) => by_tcp(wish.as_deref()),
+        Network::Udp(wish) => by_udp(config, wish.as_deref()),
         Network::None => Err(Error::new(Code::Unsupported, "no network is wanted (FMPL_NETWORK)")),
         Network::Auto => by_itself(config, turn),
     }
@@ -54,6 +56,11 @@ fn by_itself(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
 
 fn by_tcp(wish: Option<&str>) -> Result<Arc<dyn Device>> {
     Ok(Arc::new(Tcp::open(Interface::choose("tcp", wish)?)?))
+}
+
+fn by_udp(config: &Config, wish: Option<&str>) -> Result<Arc<dyn Device>> {
+    let port = Interface::choose("udp", wish)?;
+    Ok(Arc::new(Datagrams::by_udp(port, config.weather.as_ref())?))
 }
 
 fn by_verbs(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {

@@ -420,11 +420,22 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_NETWORK",
         default: "auto",
-        values: "auto | verbs | tcp | tcp:INTERFACE | ofi | ofi:PROVIDER | none",
-        meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), TCP by an interface or address of this \
-                  machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else a provider of libfabric for \
-                  devices, else TCP",
+        values: "auto | verbs | tcp | tcp:INTERFACE | udp | udp:INTERFACE | ofi | ofi:PROVIDER | none",
+        meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), TCP or datagrams of UDP by an interface or \
+                  address of this machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else a provider \
+                  of libfabric for devices, else TCP",
         set: |c, v| Network::named(v).map(|n| c.network = n),
+    },
+    Setting {
+        name: "FMPL_WEATHER",
+        default: "fine",
+        values: "fine | loss=2,double=1,late=1,seed=7, or some of these: percent of the datagrams, and a number",
+        meaning: "for tests: with FMPL_NETWORK=udp datagrams are lost, doubled and late before they are sent",
+        set: |c, v| {
+            let weather = if v == "fine" { None } else { Some(Weather::named(v)?) };
+            c.weather = weather;
+            Some(())
+        },
     },
     Setting {
         name: "FMPL_LIBFABRIC",

@@ -92,6 +92,14 @@ impl Outgoing {
     pub fn acked(&self) -> u64 {
         self.acked
     }
+    /// The first that was never sent.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+    /// Is something to be sent again?
+    pub fn has_lost(&self) -> bool {
+        self.lost != 0
+    }
     /// Is something under way?
     pub fn is_under_way(&self) -> bool {
         self.acked + 1 < self.next
@@ -102,11 +110,8 @@ impl Outgoing {
     }
     /// Until an acknowledgement is missing.
     fn patience(&self) -> u64 {
-        let trip = if self.trip == 0 {
-            FIRST_NS
-        } else {
-            (u64::from(self.trip) + 4 * u64::from(self.varies)).max(LEAST_NS)
-        };
+        let trip =
+            if self.trip == 0 { FIRST_NS } else { (u64::from(self.trip) + 4 * u64::from(self.varies)).max(LEAST_NS) };
         (trip << self.silent.min(7)).min(MOST_NS)
     }
 

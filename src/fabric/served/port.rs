@@ -117,6 +117,39 @@ impl Reached {
     }
 }
 
+/// The same as the system has it, and its length.
+pub(in crate::fabric) fn native(at: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: all zero is a value of it.
+    let mut there: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let place = (&raw mut there).cast::<u8>();
+    let len = match at {
+        SocketAddr::V4(to) => {
+            let v4 = libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: to.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(to.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: there is room for all kinds of addresses.
+            unsafe { place.cast::<libc::sockaddr_in>().write(v4) };
+            size_of_val(&v4)
+        }
+        SocketAddr::V6(to) => {
+            let v6 = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as u16,
+                sin6_port: to.port().to_be(),
+                sin6_flowinfo: 0,
+                sin6_addr: libc::in6_addr { s6_addr: to.ip().octets() },
+                sin6_scope_id: to.scope_id(),
+            };
+            // SAFETY: as above.
+            unsafe { place.cast::<libc::sockaddr_in6>().write(v6) };
+            size_of_val(&v6)
+        }
+    };
+    (there, len as libc::socklen_t)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

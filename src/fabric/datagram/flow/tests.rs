@@ -55,8 +55,7 @@ impl World {
             owes: false,
         };
         let sides = [side(&mut lot), side(&mut lot)];
-        let [loses, doubles, delays] =
-            [&[0, 2, 10, 50][..], &[0, 5, 50], &[0, 3, 20]].map(|odds| lot.one_of(odds));
+        let [loses, doubles, delays] = [&[0, 2, 10, 50][..], &[0, 5, 50], &[0, 3, 20]].map(|odds| lot.one_of(odds));
         World { sides, flying: Vec::new(), lot, now: 1, loses, doubles, delays, sent: 0 }
     }
 

@@ -1,0 +1,45 @@
+//! The seam between channels and who carries their datagrams. Datagrams may be lost, doubled and late, and overtake each other; what arrives
+//! is whole. (What arrives damaged has a check that is wrong.)
+
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+
+/// Bytes by which a carrier knows where a process is reached.
+pub(super) const SPOT: usize = 24;
+/// Where datagrams reach a process; what is in it the carrier knows.
+pub(super) type Spot = [u8; SPOT];
+
+/// Datagrams of a [batch](Carrier::send) at most.
+pub(super) const BATCH: usize = 32;
+
+/// What carries the datagrams of a process. All calls may come from several threads at a time, but [`receive`](Carrier::receive).
+pub(super) trait Carrier: Send + Sync + fmt::Debug {
+    /// What and where it is, for messages.
+    fn describe(&self) -> String;
+    /// The network, as both ends must have it.
+    fn network(&self) -> String;
+    /// Bytes of a datagram at most.
+    fn most(&self) -> usize;
+    /// Bytes of datagrams, each counted with [`OVERHEAD`](super::home::OVERHEAD), for which there is room until they are received.
+    fn room(&self) -> u32;
+    /// Where datagrams reach this process.
+    fn spot(&self) -> Spot;
+    /// Sends datagrams, each of parts that lie one behind the other: how many have left; the others have not.
+    ///
+    /// # Safety
+    /// The parts can be read, except that memory may be unmapped: that is an error.
+    unsafe fn send(&self, to: &Spot, datagrams: &[&[libc::iovec]]) -> io::Result<usize>;
+    /// Hands over what has come, a batch of it: how many. By one thread at a time.
+    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
+    /// Hands over where nobody was when datagrams came.
+    fn refusals(&self, with: &mut dyn FnMut(&Spot));
+    /// Is readable when something has come.
+    fn fd(&self) -> RawFd;
+    /// Why somebody may not have answered, as far as can be told.
+    fn why_silent(&self, _of: &Spot) -> Option<String> {
+        None
+    }
+    /// Bytes of memory for what comes.
+    fn bytes(&self) -> usize;
+}

@@ -1,0 +1,281 @@
+//! Datagrams by UDP: one socket of the process, over which it reaches all others.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv6Addr, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::carrier::{BATCH, Carrier, SPOT, Spot};
+use crate::base::error::{Code, Error, Result};
+use crate::base::lock::lock;
+use crate::base::system::set_option;
+use crate::fabric::served::port::{Port, native};
+
+/// Bytes of a datagram at most where a packet could be longer (the loopback's): more of them find room at the receiver.
+const LONGEST: usize = 32 << 10;
+/// Bytes of the headers that the network adds: of the internet's, fourth and sixth version, and UDP's.
+const HEADERS: [usize; 2] = [20 + 8, 40 + 8];
+/// Bytes of datagrams for which there is to be room until they are received; the system keeps twice as many, what it adds counted.
+const ROOM: i32 = 2 << 20;
+/// What a network without a known length of packets takes.
+const USUAL_MTU: usize = 1500;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Udp {
+    port: Port,
+    socket: UdpSocket,
+    number: u16,
+    most: usize,
+    room: u32,
+    buffers: Mutex<Buffers>,
+}
+
+/// Where datagrams are received, each at its place.
+#[derive(Debug)]
+struct Buffers(Vec<u8>);
+
+impl Udp {
+    /// Uses this port from now on.
+    pub fn open(port: Port) -> Result<Udp> {
+        let system = |e: io::Error| Error::new(Code::System, format!("a socket for datagrams at {}: {e}", port.ip));
+        let socket = UdpSocket::bind((port.ip, 0)).map_err(system)?;
+        socket.set_nonblocking(true).map_err(system)?;
+        let number = socket.local_addr().map_err(system)?.port();
+        // More than the system allows everybody if this process may, otherwise that.
+        for (force, option) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+            set_option(&socket, libc::SOL_SOCKET, option, ROOM);
+            set_option(&socket, libc::SOL_SOCKET, force, ROOM);
+        }
+        let (level, errors) = match port.ip {
+            IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVERR),
+            IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        };
+        set_option(&socket, level, errors, 1);
+        let mtu = std::fs::read_to_string(format!("/sys/class/net/{}/mtu", port.name)).ok();
+        let mtu = mtu.and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_MTU);
+        let most = (mtu.max(576) - HEADERS[usize::from(port.ip.is_ipv6())]).min(LONGEST);
+        let room = room_of(&socket);
+        let buffers = Mutex::new(Buffers(vec![0; BATCH * place_of(most)]));
+        Ok(Udp { port, socket, number, most, room, buffers })
+    }
+
+    /// What the system has to say about datagrams that have gone out.
+    fn next_refusal(&self) -> io::Result<Option<Spot>> {
+        // SAFETY: all zero is a value of each of these; the call writes into memory that is there.
+        unsafe {
+            let mut to: libc::sockaddr_storage = std::mem::zeroed();
+            let mut message: libc::msghdr = std::mem::zeroed();
+            let mut control = [0u64; 32];
+            (message.msg_name, message.msg_namelen) = ((&raw mut to).cast(), size_of_val(&to) as u32);
+            (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
+            let got = libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT);
+            if got < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let first = libc::CMSG_FIRSTHDR(&message);
+            if first.is_null() {
+                return Ok(None);
+            }
+            let error = libc::CMSG_DATA(first).cast::<libc::sock_extended_err>().read_unaligned();
+            Ok((error.ee_errno == libc::ECONNREFUSED as u32).then(|| spot_of(&to)).flatten())
+        }
+    }
+}
+
+/// Bytes from one place of a buffer to the next: one more than a datagram has, by which a longer one is known.
+fn place_of(most: usize) -> usize {
+    (most + 1).next_multiple_of(64)
+}
+
+/// Bytes for which the system has room, the half of what it counts.
+fn room_of(socket: &UdpSocket) -> u32 {
+    let (mut bytes, mut len) = (0i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: an int, as long as said.
+    unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw mut bytes).cast(), &mut len);
+    }
+    bytes.max(4096) as u32 / 2
+}
+
+/// ip 16 | port 2
+fn spot(ip: IpAddr, port: u16) -> Spot {
+    let mut spot = [0; SPOT];
+    let ip = match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    spot[..16].copy_from_slice(&ip.octets());
+    spot[16..18].copy_from_slice(&port.to_le_bytes());
+    spot
+}
+
+fn address_of(spot: &Spot) -> std::net::SocketAddr {
+    let mut ip = [0; 16];
+    ip.copy_from_slice(&spot[..16]);
+    (Ipv6Addr::from(ip).to_canonical(), u16::from_le_bytes([spot[16], spot[17]])).into()
+}
+
+/// The same of the system's.
+fn spot_of(at: &libc::sockaddr_storage) -> Option<Spot> {
+    let place = std::ptr::from_ref(at);
+    // SAFETY: of the family that is said, for each of which there is room.
+    unsafe {
+        match i32::from(at.ss_family) {
+            libc::AF_INET => {
+                let v4 = place.cast::<libc::sockaddr_in>().read();
+                Some(spot(v4.sin_addr.s_addr.to_ne_bytes().into(), u16::from_be(v4.sin_port)))
+            }
+            libc::AF_INET6 => {
+                let v6 = place.cast::<libc::sockaddr_in6>().read();
+                Some(spot(v6.sin6_addr.s6_addr.into(), u16::from_be(v6.sin6_port)))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn message(parts: &[libc::iovec]) -> libc::mmsghdr {
+    // SAFETY: all zero is an empty message.
+    let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (parts.as_ptr().cast_mut(), parts.len() as _);
+    message
+}
+
+impl Carrier for Udp {
+    fn describe(&self) -> String {
+        self.port.to_string()
+    }
+    fn network(&self) -> String {
+        "udp".into()
+    }
+    fn most(&self) -> usize {
+        self.most
+    }
+    fn room(&self) -> u32 {
+        self.room
+    }
+    fn spot(&self) -> Spot {
+        spot(self.port.ip, self.number)
+    }
+
+    unsafe fn send(&self, to: &Spot, datagrams: &[&[libc::iovec]]) -> io::Result<usize> {
+        let (mut there, len) = native(address_of(to));
+        let mut messages: [libc::mmsghdr; BATCH] = std::array::from_fn(|k| {
+            let mut one = message(datagrams.get(k).copied().unwrap_or_default());
+            (one.msg_hdr.msg_name, one.msg_hdr.msg_namelen) = ((&raw mut there).cast(), len);
+            one
+        });
+        let mut left = &mut messages[..datagrams.len().min(BATCH)];
+        while !left.is_empty() {
+            // SAFETY: as the caller promises.
+            let n = unsafe {
+                libc::sendmmsg(self.socket.as_raw_fd(), left.as_mut_ptr(), left.len() as u32, libc::MSG_DONTWAIT)
+            };
+            match usize::try_from(n) {
+                Ok(n) => left = &mut left[n..],
+                Err(_) => match io::Error::last_os_error() {
+                    e if e.kind() == ErrorKind::WouldBlock || e.raw_os_error() == Some(libc::ENOBUFS) => break,
+                    e if e.raw_os_error() == Some(libc::EFAULT) => return Err(e),
+                    e if e.kind() == ErrorKind::Interrupted || e.kind() == ErrorKind::ConnectionRefused => {}
+                    // There is no way there now: it is lost, as it might be further on.
+                    _ => left = &mut left[1..],
+                },
+            }
+        }
+        Ok(datagrams.len() - left.len())
+    }
+
+    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let mut buffers = lock(&self.buffers);
+        let place = place_of(self.most);
+        let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: self.most + 1 }; BATCH];
+        for (part, bytes) in parts.iter_mut().zip(buffers.0.chunks_exact_mut(place)) {
+            part.iov_base = bytes.as_mut_ptr().cast();
+        }
+        let mut messages: [libc::mmsghdr; BATCH] = std::array::from_fn(|k| message(&parts[k..=k]));
+        // SAFETY: buffers as long as said, this thread's.
+        let n = unsafe {
+            let fd = self.socket.as_raw_fd();
+            libc::recvmmsg(fd, messages.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT, std::ptr::null_mut())
+        };
+        let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+        for (message, bytes) in messages[..n].iter().zip(buffers.0.chunks_exact(place)) {
+            with(&bytes[..message.msg_len as usize]);
+        }
+        Ok(n)
+    }
+
+    fn refusals(&self, with: &mut dyn FnMut(&Spot)) {
+        for _ in 0..BATCH {
+            match self.next_refusal() {
+                Ok(Some(spot)) => with(&spot),
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+    /// The system knows whether its host can be reached: nobody takes calls of TCP there, which is an answer.
+    fn why_silent(&self, of: &Spot) -> Option<String> {
+        let at = address_of(of);
+        match TcpStream::connect_timeout(&at, Duration::from_millis(500)) {
+            Err(e) if e.kind() != ErrorKind::ConnectionRefused => Some(format!("its port {at} cannot be reached: {e}")),
+            _ => Some(format!("its host at {at} can be reached")),
+        }
+    }
+    fn bytes(&self) -> usize {
+        lock(&self.buffers).0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn udp() -> Udp {
+        let port = Port { network: "udp", name: "lo".into(), ip: std::net::Ipv4Addr::LOCALHOST.into() };
+        Udp::open(port).expect("a socket")
+    }
+
+    fn send(from: &Udp, to: &Spot, all: &[&[u8]]) -> usize {
+        let parts: Vec<[libc::iovec; 1]> =
+            all.iter().map(|b| [libc::iovec { iov_base: b.as_ptr().cast_mut().cast(), iov_len: b.len() }]).collect();
+        let parts: Vec<&[libc::iovec]> = parts.iter().map(|p| p.as_slice()).collect();
+        // SAFETY: slices.
+        unsafe { from.send(to, &parts) }.expect("it takes them")
+    }
+
+    #[test]
+    fn a_batch_arrives_as_it_went() {
+        let (one, two) = (udp(), udp());
+        let long = vec![7; one.most()];
+        assert_eq!(send(&one, &two.spot(), &[b"first", b"", &long]), 3);
+        let mut came: Vec<Vec<u8>> = Vec::new();
+        while came.len() < 3 {
+            let _ = two.receive(&mut |bytes| came.push(bytes.to_vec()));
+        }
+        assert_eq!(came, [b"first".to_vec(), Vec::new(), long]);
+    }
+
+    #[test]
+    fn where_nobody_is_is_told() {
+        let one = udp();
+        let gone = udp().spot();
+        send(&one, &gone, &[b"hello"]);
+        let mut told = Vec::new();
+        for _ in 0..1000 {
+            one.refusals(&mut |spot| told.push(*spot));
+            if !told.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(told, [gone]);
+        assert_eq!(address_of(&spot("2001:db8::1".parse().unwrap(), 9)).to_string(), "[2001:db8::1]:9");
+    }
+}
