@@ -1,7 +1,7 @@
 //! What goes wrong between nodes. Needs RDMA devices: see `tests/rig`.
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, by_libfabric, has_devices, in_rig, in_software, link, story, with_links};
+use crate::ranks::{Job, by_datagrams, by_libfabric, has_devices, in_rig, in_software, link, story, with_links};
 use fmpl::launch::embedded::{End, Nodes};
 
 /// The call that has given this code, just now, has failed: its text names the peer and one of these causes.
@@ -167,8 +167,13 @@ pub fn wrong_wishes() {
     ];
     let of_libfabric: &[_] = &[("FMPL_NETWORK=ofi:nobody", "nobody is not there")];
     let of_tcp: &[_] = &[("FMPL_NETWORK=tcp:nobody", "no interface or address nobody that is up; there are: ")];
+    let of_udp: &[_] = &[
+        ("FMPL_NETWORK=udp:nobody", "no interface or address nobody that is up; there are: "),
+        ("FMPL_WEATHER=loss=200", "loss=2,double=1"),
+    ];
     let of_this = match () {
         () if by_libfabric() => of_libfabric,
+        () if by_datagrams() => of_udp,
         () if in_software() => of_tcp,
         () => of_verbs,
     };

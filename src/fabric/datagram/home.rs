@@ -262,6 +262,16 @@ impl Home {
             + self.early.taken()
     }
 
+    /// What has happened, for who looks for losses.
+    pub fn story(&self) -> String {
+        let Counts { strange, sent, again, doubled, dropped } = &self.counts;
+        let [strange, sent, again, doubled, dropped] =
+            [strange, sent, again, doubled, dropped].map(|n| n.load(Ordering::Relaxed));
+        format!(
+            "{sent} frames sent, {again} of them again; {doubled} came again, {dropped} too early; {strange} datagrams of strangers"
+        )
+    }
+
     /// Takes what has come, unless somebody is at it.
     pub fn receive(&self) {
         let Ok(_one) = self.receiving.try_lock() else { return };

@@ -16,6 +16,7 @@ use super::weather::Weathered;
 use crate::base::config::Weather;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
+use crate::base::log::{Level, tell};
 use crate::base::system::poll_for;
 use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair};
 use crate::fabric::network::link::PIECES;
@@ -66,6 +67,12 @@ impl Datagrams {
         if some && !self.home.sleeper.is_caller() {
             self.home.sleeper.wake();
         }
+    }
+}
+
+impl Drop for Datagrams {
+    fn drop(&mut self) {
+        tell(Level::Debug, || format!("{}: {}", self.describe(), self.home.story()));
     }
 }
 

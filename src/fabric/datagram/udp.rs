@@ -32,9 +32,33 @@ pub(super) struct Udp {
     buffers: Mutex<Buffers>,
 }
 
-/// Where datagrams are received, each at its place.
-#[derive(Debug)]
-struct Buffers(Vec<u8>);
+/// Where datagrams are received, each at its place, as the system is told of it.
+struct Buffers {
+    bytes: Vec<u8>,
+    /// What the messages point to.
+    _parts: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: what the pointers are to is the structure's own.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    fn new(most: usize) -> Buffers {
+        let place = place_of(most);
+        let mut bytes = vec![0; BATCH * place];
+        let part = |at: &mut [u8]| libc::iovec { iov_base: at.as_mut_ptr().cast(), iov_len: most + 1 };
+        let parts: Vec<libc::iovec> = bytes.chunks_exact_mut(place).map(part).collect();
+        let messages = parts.iter().map(|part| message(std::slice::from_ref(part))).collect();
+        Buffers { bytes, _parts: parts, messages }
+    }
+}
+
+impl std::fmt::Debug for Buffers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffers").field("bytes", &self.bytes.len()).finish()
+    }
+}
 
 impl Udp {
     /// Uses this port from now on.
@@ -57,7 +81,7 @@ impl Udp {
         let mtu = mtu.and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_MTU);
         let most = (mtu.max(576) - HEADERS[usize::from(port.ip.is_ipv6())]).min(LONGEST);
         let room = room_of(&socket);
-        let buffers = Mutex::new(Buffers(vec![0; BATCH * place_of(most)]));
+        let buffers = Mutex::new(Buffers::new(most));
         Ok(Udp { port, socket, number, most, room, buffers })
     }
 
@@ -162,11 +186,12 @@ impl Carrier for Udp {
 
     unsafe fn send(&self, to: &Spot, datagrams: &[&[libc::iovec]]) -> io::Result<usize> {
         let (mut there, len) = native(address_of(to));
-        let mut messages: [libc::mmsghdr; BATCH] = std::array::from_fn(|k| {
-            let mut one = message(datagrams.get(k).copied().unwrap_or_default());
+        // SAFETY: all zero is an empty message.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        for (one, parts) in messages.iter_mut().zip(datagrams) {
             (one.msg_hdr.msg_name, one.msg_hdr.msg_namelen) = ((&raw mut there).cast(), len);
-            one
-        });
+            (one.msg_hdr.msg_iov, one.msg_hdr.msg_iovlen) = (parts.as_ptr().cast_mut(), parts.len() as _);
+        }
         let mut left = &mut messages[..datagrams.len().min(BATCH)];
         while !left.is_empty() {
             // SAFETY: as the caller promises.
@@ -189,20 +214,16 @@ impl Carrier for Udp {
 
     fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         let mut buffers = lock(&self.buffers);
-        let place = place_of(self.most);
-        let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: self.most + 1 }; BATCH];
-        for (part, bytes) in parts.iter_mut().zip(buffers.0.chunks_exact_mut(place)) {
-            part.iov_base = bytes.as_mut_ptr().cast();
-        }
-        let mut messages: [libc::mmsghdr; BATCH] = std::array::from_fn(|k| message(&parts[k..=k]));
+        let messages = &mut buffers.messages;
         // SAFETY: buffers as long as said, this thread's.
         let n = unsafe {
-            let fd = self.socket.as_raw_fd();
-            libc::recvmmsg(fd, messages.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT, std::ptr::null_mut())
+            let (fd, none) = (self.socket.as_raw_fd(), std::ptr::null_mut());
+            libc::recvmmsg(fd, messages.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT, none)
         };
         let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
-        for (message, bytes) in messages[..n].iter().zip(buffers.0.chunks_exact(place)) {
-            with(&bytes[..message.msg_len as usize]);
+        let place = place_of(self.most);
+        for (message, at) in buffers.messages[..n].iter().zip((0..).step_by(place)) {
+            with(&buffers.bytes[at..][..message.msg_len as usize]);
         }
         Ok(n)
     }
@@ -229,7 +250,7 @@ impl Carrier for Udp {
         }
     }
     fn bytes(&self) -> usize {
-        lock(&self.buffers).0.len()
+        lock(&self.buffers).bytes.len()
     }
 }
 

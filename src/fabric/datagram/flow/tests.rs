@@ -38,6 +38,9 @@ struct World {
     loses: u64,
     doubles: u64,
     delays: u64,
+    /// A datagram takes longer than another by so many nanoseconds at most, and has not left once in so many times.
+    varies: u64,
+    stays: u64,
     sent: u64,
 }
 
@@ -56,7 +59,7 @@ impl World {
         };
         let sides = [side(&mut lot), side(&mut lot)];
         let [loses, doubles, delays] = [&[0, 2, 10, 50][..], &[0, 5, 50], &[0, 3, 20]].map(|odds| lot.one_of(odds));
-        World { sides, flying: Vec::new(), lot, now: 1, loses, doubles, delays, sent: 0 }
+        World { sides, flying: Vec::new(), lot, now: 1, loses, doubles, delays, varies: 5_000, stays: 97, sent: 0 }
     }
 
     fn fly(&mut self, from: usize, frame: Option<u64>) {
@@ -69,7 +72,7 @@ impl World {
                 continue;
             }
             let late = if self.lot.once_in(self.delays) { self.lot.below(40_000_000) } else { 0 };
-            let at = self.now + 10_000 + self.lot.below(5_000) + late;
+            let at = self.now + 10_000 + self.lot.below(self.varies) + late;
             self.flying.push((at, 1 - from, Datagram { frame, ack }));
         }
     }
@@ -80,7 +83,7 @@ impl World {
             side.out.expire(now);
             let Some(seq) = side.out.send(side.end, cost, now) else { break };
             assert!(seq <= side.end && seq > side.out.acked() && seq <= side.out.acked() + WINDOW);
-            if self.lot.once_in(97) {
+            if self.lot.once_in(self.stays) {
                 self.sides[from].out.has_not_left(seq, cost(seq));
                 break;
             }
@@ -156,12 +159,11 @@ fn all_arrive_once_and_in_order() {
 fn a_good_network_carries_each_frame_once() {
     for seed in 0..200 {
         let mut world = World::new(seed);
-        (world.loses, world.doubles, world.delays) = (0, 0, 0);
-        world.lot = Lot::new(seed);
+        (world.loses, world.doubles, world.delays, world.varies, world.stays) = (0, 0, 0, 1, 0);
         let frames: u64 = world.sides.iter().map(|s| s.end).sum();
         let sent = world.run();
-        // What has not left is sent again, and each side has acknowledged what came by itself.
-        assert!(sent <= 2 * frames + frames / 8 + 8, "{sent} datagrams for {frames} frames");
+        // At worst each is acknowledged by a datagram of its own.
+        assert!(sent <= 2 * frames, "{sent} datagrams for {frames} frames");
     }
 }
 
