@@ -55,21 +55,33 @@ struct Other {
     spot: Spot,
     token: u64,
     number: u32,
-    /// Bytes of a frame with its header at most, so that both ends can take a datagram of it.
+    /// Bytes of a frame with its header at most, so that both ends can take a datagram of it; 0: it is not known yet.
     most: u32,
+}
+
+impl Other {
+    fn is_known(&self) -> bool {
+        self.most > 0
+    }
+}
+
+/// What waits for answers, in turn; and frames that have come before theirs.
+#[derive(Debug, Default)]
+struct Rare {
+    asked: VecDeque<Box<Queued>>,
+    early: BTreeMap<u64, Early>,
 }
 
 #[derive(Debug)]
 struct State {
-    to: Option<Other>,
+    to: Other,
     out: Outgoing,
     inn: Incoming,
-    /// What is not known to have been carried out there, in turn; behind it what waits for answers.
+    /// What is not known to have been carried out there, in turn; and what there is seldom.
     queue: VecDeque<Box<Queued>>,
-    asked: VecDeque<Box<Queued>>,
-    /// Answers of this end's among the first.
-    answers: usize,
-    early: BTreeMap<u64, Early>,
+    rare: Option<Box<Rare>>,
+    /// Answers of this end's in the queue.
+    answers: u32,
     /// Number of the last frame, of the last request, and of the last that has been carried out.
     end: u64,
     last: u64,
@@ -79,12 +91,12 @@ struct State {
     /// It is to be told at once.
     asks: bool,
     is_listed: bool,
-    /// Something is held back until then; when the other end was heard, asked for a word, and when what is under way began.
+    /// Something is held back until then, owed until then; and a word is asked for then.
     held_ns: u64,
     owed_ns: u64,
-    heard_ns: u64,
     asked_ns: u64,
-    since_ns: u64,
+    /// When the other end was heard, or what is under way began; and a record was posted.
+    heard_ns: u64,
     posted_ns: u64,
     /// Nobody was there, since then; 0: somebody was.
     refused_ns: u64,
@@ -99,13 +111,12 @@ struct State {
 impl State {
     fn new() -> State {
         State {
-            to: None,
+            to: Other { spot: [0; SPOT], token: 0, number: 0, most: 0 },
             out: Outgoing::new(),
             inn: Incoming::default(),
             queue: VecDeque::new(),
-            asked: VecDeque::new(),
+            rare: None,
             answers: 0,
-            early: BTreeMap::new(),
             end: 0,
             last: 0,
             acked: 0,
@@ -114,9 +125,8 @@ impl State {
             is_listed: false,
             held_ns: NEVER,
             owed_ns: NEVER,
-            heard_ns: 0,
             asked_ns: NEVER,
-            since_ns: 0,
+            heard_ns: 0,
             posted_ns: 0,
             refused_ns: 0,
             stretch: 0,
@@ -130,9 +140,25 @@ impl State {
     fn due_ns(&self) -> u64 {
         self.out.due_ns().min(self.held_ns).min(self.owed_ns).min(self.asked_ns)
     }
+    /// Does something wait for an answer?
+    fn asks_something(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.asked.is_empty())
+    }
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+    /// What is quiet keeps nothing.
+    fn tidy(&mut self) {
+        if self.queue.is_empty() {
+            self.queue = VecDeque::new();
+        }
+        if self.rare.as_ref().is_some_and(|rare| rare.asked.is_empty() && rare.early.is_empty()) {
+            self.rare = None;
+        }
+    }
     /// Is something of this end's not over?
     fn is_waiting(&self) -> bool {
-        self.out.is_under_way() || !self.asked.is_empty()
+        self.out.is_under_way() || self.asks_something()
     }
 }
 
@@ -172,10 +198,7 @@ impl Channel {
         let mut state = lock(&self.state);
         let state = &mut *state;
         if !state.gone {
-            if state.is_waiting()
-                && now.saturating_sub(state.heard_ns.max(state.since_ns)) > SILENCE_NS
-                && state.failed.is_none()
-            {
+            if state.is_waiting() && now.saturating_sub(state.heard_ns) > SILENCE_NS && state.failed.is_none() {
                 self.fail(state, Status::Silent, libc::ETIMEDOUT);
             }
             let waits = state.asked_ns <= now;
@@ -207,12 +230,11 @@ impl Channel {
     /// Nothing is sent any more, and nothing is taken.
     fn give_up(&self, state: &mut State) {
         (state.shut, state.gone) = (true, true);
-        let requests = state.queue.len() + state.asked.len() - state.answers;
-        self.home.requests.give_back(requests);
-        self.home.answers.give_back(state.answers);
-        self.home.early.give_back(state.early.values().map(Early::len).sum());
-        state.answers = 0;
-        (state.queue, state.asked, state.early) = Default::default();
+        let (rare, answers) = (state.rare.take().unwrap_or_default(), std::mem::take(&mut state.answers) as usize);
+        self.home.requests.give_back(state.queue.len() + rare.asked.len() - answers);
+        self.home.answers.give_back(answers);
+        self.home.early.give_back(rare.early.values().map(Early::len).sum());
+        state.queue = VecDeque::new();
         state.out = Outgoing::new();
         (state.held_ns, state.owed_ns, state.asked_ns) = (NEVER, NEVER, NEVER);
     }
@@ -220,7 +242,7 @@ impl Channel {
     /// Nobody was at one of these places.
     pub fn is_refused_at(&self, spots: &[Spot], now: u64) {
         let mut state = lock(&self.state);
-        let is_there = state.to.is_some_and(|to| spots.contains(&to.spot));
+        let is_there = spots.contains(&state.to.spot);
         if !is_there || state.gone {
             return;
         }
@@ -293,15 +315,20 @@ impl Pair for Channel {
         if most < out::LEAST {
             return Err(Error::new(Code::Peer, format!("it takes {most} bytes at a time, which are too few")));
         }
-        let other = Other { spot, number: half(&to.0, SPOT), token: word(&to.0, SPOT + 4), most };
-        lock(&self.state).to.get_or_insert(other);
+        let mut state = lock(&self.state);
+        if !state.to.is_known() {
+            state.to = Other { spot, number: half(&to.0, SPOT), token: word(&to.0, SPOT + 4), most };
+        }
         Ok(())
     }
 
     unsafe fn post(&self, request: &Request<'_>) -> Result<bool> {
         let mut state = lock(&self.state);
         let state = &mut *state;
-        let Some(to) = state.to else { return Err(Error::new(Code::Peer, "the other end is not known")) };
+        let to = state.to;
+        if !to.is_known() {
+            return Err(Error::new(Code::Peer, "the other end is not known"));
+        }
         if state.shut {
             // Told of as if it had failed later.
             state.last = request.id;

@@ -43,7 +43,7 @@ impl Channel {
         let Some(head) = Head::open(datagram, self.name.token, checks) else { return false };
         let mut state = lock(&self.state);
         let state = &mut *state;
-        if state.gone || state.to.is_none() {
+        if state.gone || !state.to.is_known() {
             // Whoever has not heard of the other end yet hears of this again.
             return true;
         }
@@ -85,7 +85,7 @@ impl Channel {
 
     /// Something that this end has sent is acknowledged.
     fn hear(&self, state: &mut State, head: &Head, now: u64) -> Result<(), super::super::flow::Impossible> {
-        let Some(most) = state.to.map(|to| to.most) else { return Ok(()) };
+        let most = state.to.most;
         let State { out, queue, .. } = state;
         out.hear((head.acked, head.kept, head.granted), |seq| super::out::cost(queue, seq, most), now)?;
         let acked = out.acked();
@@ -98,7 +98,8 @@ impl Channel {
                 }
                 Kind::Read | Kind::Add | Kind::Swap => {
                     state.acked = first.header.id;
-                    state.asked.extend(state.queue.pop_front());
+                    let first = state.queue.pop_front();
+                    state.rare().asked.extend(first);
                 }
                 _ => {
                     state.acked = first.header.id;
@@ -107,10 +108,7 @@ impl Channel {
                 }
             }
         }
-        if state.queue.is_empty() {
-            // What is quiet keeps nothing.
-            state.queue = Default::default();
-        }
+        state.tidy();
         self.asks_for_words(state, now);
         self.is_over(state);
         Ok(())
@@ -118,7 +116,8 @@ impl Channel {
 
     /// Tells up to where requests are over.
     fn is_over(&self, state: &mut State) {
-        let over = state.asked.front().map_or(state.acked, |first| first.header.id - 1);
+        let asked = state.rare.as_ref().and_then(|rare| rare.asked.front());
+        let over = asked.map_or(state.acked, |first| first.header.id - 1);
         // SYNC POINT: pairs with the acquire in `poll`.
         self.done.fetch_max(over, Ordering::Release);
     }
@@ -146,7 +145,7 @@ impl Channel {
                 Comes::Early => {
                     state.asks = true;
                     if self.home.early.take(whole) {
-                        state.early.insert(seq, Early(frame.into()));
+                        state.rare().early.insert(seq, Early(frame.into()));
                         state.inn.keep(seq);
                     } else {
                         count(&self.home.counts.dropped, 1);
@@ -166,16 +165,17 @@ impl Channel {
     fn take_early(&self, state: &mut State) -> Result<(), Not> {
         while state.inn.has_next() && !state.gone {
             let seq = state.inn.applied() + 1;
-            let Some(early) = state.early.remove(&seq) else { return Err(Not::Possible) };
+            let Some(early) = state.rare().early.remove(&seq) else { return Err(Not::Possible) };
             let header = early.0.first_chunk::<HEADER>().and_then(Header::decode).ok_or(Not::Possible)?;
             let applied = self.apply(state, &header, &early.0[HEADER..]);
             if matches!(applied, Err(Not::Now)) {
-                state.early.insert(seq, early);
+                state.rare().early.insert(seq, early);
                 return applied;
             }
             self.home.early.give_back(early.len());
             applied?;
         }
+        state.tidy();
         Ok(())
     }
 
@@ -227,8 +227,8 @@ impl Channel {
         header: &Header,
         make: impl FnOnce(&Channel, &mut [u8; RECORD_MOST]) -> Option<Body>,
     ) -> Result<(), Not> {
-        let most = state.to.ok_or(Not::Possible)?.most;
-        if state.answers >= ANSWERS {
+        let most = state.to.most;
+        if state.answers as usize >= ANSWERS {
             return Err(Not::Possible);
         }
         if !self.home.answers.take(1) {
@@ -250,7 +250,7 @@ impl Channel {
 
     /// A part of what this end has asked for.
     fn is_answered(&self, state: &mut State, header: &Header, body: &[u8]) -> Result<(), Not> {
-        let first = state.asked.front_mut().ok_or(Not::Possible)?;
+        let first = state.rare.as_mut().and_then(|rare| rare.asked.front_mut()).ok_or(Not::Possible)?;
         let whole = first.header.len as usize;
         if header.id != first.header.id || header.addr != first.got as u64 || body.len() > whole - first.got {
             return Err(Not::Possible);
@@ -268,11 +268,12 @@ impl Channel {
         }
         first.got += body.len();
         if first.got == whole {
-            state.asked.pop_front();
-            if state.asked.is_empty() {
-                (state.asked, state.asked_ns) = (Default::default(), NEVER);
-            }
+            state.rare().asked.pop_front();
             self.home.requests.give_back(1);
+            if !state.asks_something() {
+                state.asked_ns = NEVER;
+            }
+            state.tidy();
             self.is_over(state);
         }
         Ok(())

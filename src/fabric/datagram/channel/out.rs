@@ -287,10 +287,13 @@ impl Channel {
 
     /// Sends what may leave now. `word`: an acknowledgement leaves in any case; `asks`: one is wanted.
     pub(super) fn transmit(&self, state: &mut State, now: u64, mut word: bool, asks: bool) {
-        let Some(to) = state.to.filter(|_| !state.gone) else { return };
+        let to = state.to;
+        if state.gone || !to.is_known() {
+            return;
+        }
         state.held_ns = NEVER;
         if !state.is_waiting() {
-            state.since_ns = now;
+            state.heard_ns = now;
         }
         let mut batch = lock(&self.home.batch);
         loop {
@@ -305,7 +308,7 @@ impl Channel {
             }
             word = false;
             // If somebody waits for a request, or something waits for room.
-            let asks = asks || batch.asks || !more && state.out.next() <= state.end;
+            let asks = asks || batch.asks || state.out.next() <= state.end;
             let left = self.send(state, &mut batch, &to, asks, now);
             if refused.is_some() {
                 self.shut(state);
@@ -392,7 +395,7 @@ impl Channel {
     /// The other end asks for what it may not: it is told so, and nothing more is done for it.
     #[cold]
     pub(super) fn refuse(&self, state: &mut State, id: u64) {
-        let Some(to) = state.to else { return };
+        let to = state.to;
         self.shut(state);
         if self.home.answers.take(1) {
             state.answers += 1;
@@ -417,10 +420,10 @@ impl Channel {
 
     /// As long as something is asked for and nothing is under way a word is asked for now and then.
     pub(super) fn asks_for_words(&self, state: &mut State, now: u64) {
-        state.asked_ns = match state.asked.is_empty() {
-            true => NEVER,
-            false if state.asked_ns == NEVER => now + ASKS_NS,
-            false => state.asked_ns,
-        };
+        if !state.asks_something() {
+            state.asked_ns = NEVER;
+        } else if state.asked_ns == NEVER {
+            state.asked_ns = now + ASKS_NS;
+        }
     }
 }

@@ -131,7 +131,7 @@ impl World {
             self.now = self.now.max(next.filter(|n| *n != NEVER).expect("something is still to happen"));
             let now = self.now;
             while let Some(k) = self.flying.iter().position(|f| f.0 <= now) {
-                let (_, at, datagram) = self.flying.swap_remove(k);
+                let (_, at, datagram) = self.flying.remove(k);
                 self.receive(at, datagram);
             }
         }
