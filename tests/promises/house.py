@@ -12,6 +12,8 @@ HOUSE_NEW = [
     ("src/lane/table/doors.rs", "the same: lanes that may go"),
     ("src/fabric/ofi/", "networks other than InfiniBand and RoCE, by libfabric"),
     ("src/fabric/tcp/", "TCP by sockets of the system"),
+    ("src/fabric/datagram/", "datagrams without connections"),
+    ("src/fabric/served/", "what both of them do in a device's place"),
     ("src/launch/daemon/", "jobs on several machines: the daemons"),
     ("src/launch/hosts.rs", "the same: lists of machines"),
     ("src/launch/server/tree.rs", "the same: servers that form a tree"),

@@ -25,13 +25,14 @@ pub(super) trait Carrier: Send + Sync + fmt::Debug {
     fn room(&self) -> u32;
     /// Where datagrams reach this process.
     fn spot(&self) -> Spot;
-    /// Sends datagrams, each of parts that lie one behind the other: how many have left; the others have not.
+    /// Sends datagrams, [`BATCH`] at most: each of the parts from where the one before ends up to its own end. How many have left; the others
+    /// have not.
     ///
     /// # Safety
     /// The parts can be read, except that memory may be unmapped: that is an error.
-    unsafe fn send(&self, to: &Spot, datagrams: &[&[libc::iovec]]) -> io::Result<usize>;
-    /// Hands over what has come, a batch of it: how many. By one thread at a time.
-    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
+    unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize>;
+    /// Hands over what has come, a batch of it; may there be more? By one thread at a time.
+    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool>;
     /// Hands over where nobody was when datagrams came.
     fn refusals(&self, with: &mut dyn FnMut(&Spot));
     /// Is readable when something has come.

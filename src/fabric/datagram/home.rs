@@ -252,14 +252,11 @@ impl Home {
     pub fn tell_number(&self, channel: u32, number: u32) {
         self.news.add(Came::Number(channel, number));
     }
-    /// Bytes of its memory: for what comes, for what leaves, and the channels themselves.
+    /// Bytes of its memory beside the channels themselves: for what comes, and what is under way.
     pub fn bytes(&self) -> usize {
-        let channels = self.all.read().unwrap_or_else(PoisonError::into_inner).len();
         let under_way = self.requests.taken() + self.answers.taken();
-        self.carrier.bytes()
-            + channels * size_of::<Channel>()
-            + under_way * Channel::BYTES_OF_A_REQUEST
-            + self.early.taken()
+        let leaving = lock(&self.batch).bytes();
+        self.carrier.bytes() + leaving + under_way * Channel::BYTES_OF_A_REQUEST + self.early.taken()
     }
 
     /// What has happened, for who looks for losses.
@@ -284,7 +281,7 @@ impl Home {
             let now = if touched.is_empty() { 0 } else { self.now() };
             touched.drain(..).for_each(|channel| channel.after(now));
             match got {
-                Ok(n) if n >= super::carrier::BATCH => {}
+                Ok(true) => {}
                 Err(e) if !matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => {
                     self.take_refusals();
                     break;
@@ -304,7 +301,10 @@ impl Home {
                         touched.push(channel);
                     }
                 }
-                _ => count(&self.counts.strange, 1),
+                _ => {
+                    count(&self.counts.strange, 1);
+                    self.news.add(Came::Damaged);
+                }
             }
             return;
         }

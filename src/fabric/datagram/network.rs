@@ -111,7 +111,7 @@ impl Device for Datagrams {
     fn send(&self, to: &Address, datagram: &[u8; DATAGRAM]) -> Result<bool> {
         let part = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: DATAGRAM };
         // SAFETY: the caller's, for as long as the call takes.
-        let sent = unsafe { self.home.carrier.send(&spot_of(to), &[&[part]]) };
+        let sent = unsafe { self.home.carrier.send(&spot_of(to), &[part], &[1]) };
         Ok(sent.is_ok_and(|n| n > 0))
     }
     fn why_silent(&self, of: &Address) -> Option<String> {

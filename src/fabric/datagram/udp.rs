@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::carrier::{BATCH, Carrier, SPOT, Spot};
@@ -12,8 +13,13 @@ use crate::base::lock::lock;
 use crate::base::system::set_option;
 use crate::fabric::served::port::{Port, native};
 
-/// Bytes of a datagram at most where a packet could be longer (the loopback's): more of them find room at the receiver.
-const LONGEST: usize = 32 << 10;
+/// Bytes of a datagram at most where a packet could be longer (the loopback's): more of them find room at the receiver, and two are a group.
+const LONGEST: usize = (32 << 10) - 64;
+/// Bytes of a group of datagrams at most, and how many it has: such groups go through the system in one piece. All but the last have one length.
+const GROUP: usize = 65_507;
+const GROUPED: usize = 64;
+/// Groups that are received by one call.
+const RECEIVED: usize = 16;
 /// Bytes of the headers that the network adds: of the internet's, fourth and sixth version, and UDP's.
 const HEADERS: [usize; 2] = [20 + 8, 40 + 8];
 /// Bytes of datagrams for which there is to be room until they are received; the system keeps twice as many, what it adds counted.
@@ -29,14 +35,20 @@ pub(super) struct Udp {
     number: u16,
     most: usize,
     room: u32,
+    /// The system takes groups.
+    groups: AtomicBool,
     buffers: Mutex<Buffers>,
 }
 
-/// Where datagrams are received, each at its place, as the system is told of it.
+/// Words in which the system is told, or tells, how long each datagram of a group is.
+type Control = [u64; 4];
+
+/// Where datagrams are received, each group at its place, as the system is told of it.
 struct Buffers {
     bytes: Vec<u8>,
     /// What the messages point to.
     _parts: Vec<libc::iovec>,
+    control: Vec<Control>,
     messages: Vec<libc::mmsghdr>,
 }
 
@@ -44,13 +56,17 @@ struct Buffers {
 unsafe impl Send for Buffers {}
 
 impl Buffers {
-    fn new(most: usize) -> Buffers {
-        let place = place_of(most);
-        let mut bytes = vec![0; BATCH * place];
-        let part = |at: &mut [u8]| libc::iovec { iov_base: at.as_mut_ptr().cast(), iov_len: most + 1 };
-        let parts: Vec<libc::iovec> = bytes.chunks_exact_mut(place).map(part).collect();
-        let messages = parts.iter().map(|part| message(std::slice::from_ref(part))).collect();
-        Buffers { bytes, _parts: parts, messages }
+    fn new() -> Buffers {
+        let mut bytes = vec![0; RECEIVED * PLACE];
+        let part = |at: &mut [u8]| libc::iovec { iov_base: at.as_mut_ptr().cast(), iov_len: PLACE };
+        let parts: Vec<libc::iovec> = bytes.chunks_exact_mut(PLACE).map(part).collect();
+        let control = vec![Control::default(); RECEIVED];
+        // SAFETY: all zero is an empty message.
+        let mut messages: Vec<libc::mmsghdr> = vec![unsafe { std::mem::zeroed() }; RECEIVED];
+        for (message, part) in messages.iter_mut().zip(&parts) {
+            (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (std::ptr::from_ref(part).cast_mut(), 1);
+        }
+        Buffers { bytes, _parts: parts, control, messages }
     }
 }
 
@@ -81,8 +97,10 @@ impl Udp {
         let mtu = mtu.and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_MTU);
         let most = (mtu.max(576) - HEADERS[usize::from(port.ip.is_ipv6())]).min(LONGEST);
         let room = room_of(&socket);
-        let buffers = Mutex::new(Buffers::new(most));
-        Ok(Udp { port, socket, number, most, room, buffers })
+        // Where that is refused each comes by itself.
+        set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+        let (groups, buffers) = (AtomicBool::new(true), Mutex::new(Buffers::new()));
+        Ok(Udp { port, socket, number, most, room, groups, buffers })
     }
 
     /// What the system has to say about datagrams that have gone out.
@@ -108,10 +126,8 @@ impl Udp {
     }
 }
 
-/// Bytes from one place of a buffer to the next: one more than a datagram has, by which a longer one is known.
-fn place_of(most: usize) -> usize {
-    (most + 1).next_multiple_of(64)
-}
+/// Bytes of a place where a group is received.
+const PLACE: usize = 64 << 10;
 
 /// Bytes for which the system has room, the half of what it counts.
 fn room_of(socket: &UdpSocket) -> u32 {
@@ -160,11 +176,59 @@ fn spot_of(at: &libc::sockaddr_storage) -> Option<Spot> {
     }
 }
 
-fn message(parts: &[libc::iovec]) -> libc::mmsghdr {
-    // SAFETY: all zero is an empty message.
-    let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-    (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (parts.as_ptr().cast_mut(), parts.len() as _);
-    message
+/// How long each datagram of a group is that has come; of one by itself, as long as it is.
+fn length_of_each(message: &libc::msghdr, whole: usize) -> usize {
+    // SAFETY: what the call has filled.
+    unsafe {
+        let first = libc::CMSG_FIRSTHDR(message);
+        if first.is_null() || (*first).cmsg_level != libc::SOL_UDP || (*first).cmsg_type != libc::UDP_GRO {
+            return whole.max(1);
+        }
+        (libc::CMSG_DATA(first).cast::<i32>().read_unaligned().max(1)) as usize
+    }
+}
+
+/// Datagrams that leave by one message.
+#[derive(Clone, Copy, Default)]
+struct Leaving {
+    /// Their parts, how many datagrams they are, and how long each is.
+    from: usize,
+    to: usize,
+    n: usize,
+    each: usize,
+}
+
+/// The next datagrams that can leave together, from this one on.
+fn group(parts: &[libc::iovec], ends: &[usize], first: usize, most: usize) -> Leaving {
+    let begin = |k: usize| if k == 0 { 0 } else { ends[k - 1] };
+    let len = |k: usize| parts[begin(k)..ends[k]].iter().map(|part| part.iov_len).sum::<usize>();
+    let each = len(first);
+    let (mut n, mut whole) = (1, each);
+    while n < most && first + n < ends.len() {
+        let next = len(first + n);
+        if next > each || next == 0 || whole + next > GROUP {
+            break;
+        }
+        (n, whole) = (n + 1, whole + next);
+        if next < each {
+            break;
+        }
+    }
+    Leaving { from: begin(first), to: ends[first + n - 1], n, each }
+}
+
+/// The system parts a message into datagrams of so many bytes each.
+fn part_by_system(message: &mut libc::msghdr, control: &mut Control, each: usize) {
+    message.msg_control = control.as_mut_ptr().cast();
+    // SAFETY: there is room for a header and a number.
+    unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as _;
+        let first = libc::CMSG_FIRSTHDR(message);
+        (*first).cmsg_level = libc::SOL_UDP;
+        (*first).cmsg_type = libc::UDP_SEGMENT;
+        (*first).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
+        libc::CMSG_DATA(first).cast::<u16>().write_unaligned(each as u16);
+    }
 }
 
 impl Carrier for Udp {
@@ -184,48 +248,67 @@ impl Carrier for Udp {
         spot(self.port.ip, self.number)
     }
 
-    unsafe fn send(&self, to: &Spot, datagrams: &[&[libc::iovec]]) -> io::Result<usize> {
+    unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize> {
         let (mut there, len) = native(address_of(to));
         // SAFETY: all zero is an empty message.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
-        for (one, parts) in messages.iter_mut().zip(datagrams) {
-            (one.msg_hdr.msg_name, one.msg_hdr.msg_namelen) = ((&raw mut there).cast(), len);
-            (one.msg_hdr.msg_iov, one.msg_hdr.msg_iovlen) = (parts.as_ptr().cast_mut(), parts.len() as _);
-        }
-        let mut left = &mut messages[..datagrams.len().min(BATCH)];
-        while !left.is_empty() {
+        let (mut all, mut control) = ([Leaving::default(); BATCH], [Control::default(); BATCH]);
+        let mut sent = 0;
+        while sent < ends.len() {
+            let most = if self.groups.load(Ordering::Relaxed) { GROUPED } else { 1 };
+            let (mut n, mut next) = (0, sent);
+            while next < ends.len() {
+                let one = group(parts, ends, next, most);
+                let message = &mut messages[n].msg_hdr;
+                (message.msg_name, message.msg_namelen) = ((&raw mut there).cast(), len);
+                let of_it = &parts[one.from..one.to];
+                (message.msg_iov, message.msg_iovlen) = (of_it.as_ptr().cast_mut(), of_it.len() as _);
+                if one.n > 1 {
+                    part_by_system(message, &mut control[n], one.each);
+                }
+                (all[n], n, next) = (one, n + 1, next + one.n);
+            }
             // SAFETY: as the caller promises.
-            let n = unsafe {
-                libc::sendmmsg(self.socket.as_raw_fd(), left.as_mut_ptr(), left.len() as u32, libc::MSG_DONTWAIT)
-            };
-            match usize::try_from(n) {
-                Ok(n) => left = &mut left[n..],
-                Err(_) => match io::Error::last_os_error() {
-                    e if e.kind() == ErrorKind::WouldBlock || e.raw_os_error() == Some(libc::ENOBUFS) => break,
-                    e if e.raw_os_error() == Some(libc::EFAULT) => return Err(e),
-                    e if e.kind() == ErrorKind::Interrupted || e.kind() == ErrorKind::ConnectionRefused => {}
-                    // There is no way there now: it is lost, as it might be further on.
-                    _ => left = &mut left[1..],
-                },
+            let done =
+                unsafe { libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), n as u32, libc::MSG_DONTWAIT) };
+            if let Ok(done) = usize::try_from(done) {
+                sent += all[..done].iter().map(|one| one.n).sum::<usize>();
+                continue;
+            }
+            match io::Error::last_os_error() {
+                e if e.kind() == ErrorKind::WouldBlock || e.raw_os_error() == Some(libc::ENOBUFS) => break,
+                e if e.raw_os_error() == Some(libc::EFAULT) => return Err(e),
+                e if e.kind() == ErrorKind::Interrupted || e.kind() == ErrorKind::ConnectionRefused => {}
+                // Some devices do not part them.
+                _ if all[0].n > 1 => self.groups.store(false, Ordering::Relaxed),
+                // There is no way there now: it is lost, as it might be further on.
+                _ => sent += 1,
             }
         }
-        Ok(datagrams.len() - left.len())
+        Ok(sent)
     }
 
-    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let mut buffers = lock(&self.buffers);
-        let messages = &mut buffers.messages;
+        let Buffers { bytes, control, messages, .. } = &mut *buffers;
+        for (message, words) in messages.iter_mut().zip(control) {
+            if message.msg_hdr.msg_controllen != size_of::<Control>() as _ {
+                message.msg_hdr.msg_control = words.as_mut_ptr().cast();
+                message.msg_hdr.msg_controllen = size_of::<Control>() as _;
+            }
+        }
         // SAFETY: buffers as long as said, this thread's.
         let n = unsafe {
             let (fd, none) = (self.socket.as_raw_fd(), std::ptr::null_mut());
-            libc::recvmmsg(fd, messages.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT, none)
+            libc::recvmmsg(fd, messages.as_mut_ptr(), RECEIVED as u32, libc::MSG_DONTWAIT, none)
         };
         let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
-        let place = place_of(self.most);
-        for (message, at) in buffers.messages[..n].iter().zip((0..).step_by(place)) {
-            with(&buffers.bytes[at..][..message.msg_len as usize]);
+        for (message, group) in messages[..n].iter().zip(bytes.chunks_exact(PLACE)) {
+            let len = message.msg_len as usize;
+            let each = length_of_each(&message.msg_hdr, len);
+            group[..len].chunks(each).for_each(&mut *with);
         }
-        Ok(n)
+        Ok(n == RECEIVED)
     }
 
     fn refusals(&self, with: &mut dyn FnMut(&Spot)) {
@@ -264,23 +347,29 @@ mod tests {
     }
 
     fn send(from: &Udp, to: &Spot, all: &[&[u8]]) -> usize {
-        let parts: Vec<[libc::iovec; 1]> =
-            all.iter().map(|b| [libc::iovec { iov_base: b.as_ptr().cast_mut().cast(), iov_len: b.len() }]).collect();
-        let parts: Vec<&[libc::iovec]> = parts.iter().map(|p| p.as_slice()).collect();
+        let part = |b: &&[u8]| libc::iovec { iov_base: b.as_ptr().cast_mut().cast(), iov_len: b.len() };
+        let (parts, ends): (Vec<_>, Vec<_>) = all.iter().map(part).zip(1..).unzip();
         // SAFETY: slices.
-        unsafe { from.send(to, &parts) }.expect("it takes them")
+        unsafe { from.send(to, &parts, &ends) }.expect("it takes them")
     }
 
     #[test]
     fn a_batch_arrives_as_it_went() {
-        let (one, two) = (udp(), udp());
-        let long = vec![7; one.most()];
-        assert_eq!(send(&one, &two.spot(), &[b"first", b"", &long]), 3);
-        let mut came: Vec<Vec<u8>> = Vec::new();
-        while came.len() < 3 {
-            let _ = two.receive(&mut |bytes| came.push(bytes.to_vec()));
+        for groups in [true, false] {
+            let (one, two) = (udp(), udp());
+            one.groups.store(groups, Ordering::Relaxed);
+            let long = |n: u8| vec![n; one.most()];
+            let all: Vec<Vec<u8>> = [b"first".to_vec(), long(1), long(2), long(3), vec![4; 9], vec![5; 9]]
+                .into_iter()
+                .chain((0..20).map(|n| vec![n; 1400]))
+                .collect();
+            assert_eq!(send(&one, &two.spot(), &all.iter().map(Vec::as_slice).collect::<Vec<_>>()), all.len());
+            let mut came: Vec<Vec<u8>> = Vec::new();
+            while came.len() < all.len() {
+                let _ = two.receive(&mut |bytes| came.push(bytes.to_vec()));
+            }
+            assert!(came == all);
         }
-        assert_eq!(came, [b"first".to_vec(), Vec::new(), long]);
     }
 
     #[test]

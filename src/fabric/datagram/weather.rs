@@ -58,7 +58,7 @@ impl Weathered {
             let one = late.swap_remove(k);
             let part = libc::iovec { iov_base: one.bytes.as_ptr().cast_mut().cast(), iov_len: one.bytes.len() };
             // SAFETY: a copy.
-            let _ = unsafe { self.carrier.send(&one.to, &[&[part]]) };
+            let _ = unsafe { self.carrier.send(&one.to, &[part], &[1]) };
         }
     }
 
@@ -98,9 +98,12 @@ impl Carrier for Weathered {
         self.carrier.spot()
     }
 
-    unsafe fn send(&self, to: &Spot, datagrams: &[&[libc::iovec]]) -> io::Result<usize> {
+    unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize> {
         self.send_late();
-        for (k, one) in datagrams.iter().enumerate() {
+        let mut from = 0;
+        for (k, end) in ends.iter().enumerate() {
+            let one = &parts[from..*end];
+            from = *end;
             if self.happens(self.weather.loss) {
                 continue;
             }
@@ -111,15 +114,15 @@ impl Carrier for Weathered {
             }
             for _ in 0..1 + u32::from(self.happens(self.weather.double)) {
                 // SAFETY: as the caller promises.
-                if unsafe { self.carrier.send(to, &[one])? } == 0 {
+                if unsafe { self.carrier.send(to, one, &[one.len()])? } == 0 {
                     return Ok(k);
                 }
             }
         }
-        Ok(datagrams.len())
+        Ok(ends.len())
     }
 
-    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         self.send_late();
         self.carrier.receive(with)
     }

@@ -136,6 +136,10 @@ struct Datagram {
 }
 
 impl Batch {
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.all.capacity() * size_of::<Datagram>()
+    }
     fn clear(&mut self) {
         self.bytes.clear();
         self.all.clear();
@@ -363,14 +367,8 @@ impl Channel {
             parts.extend(batch.tails[one.tails.0..one.tails.1].iter().map(|(at, len)| iov(*at, *len)));
             *end = parts.len();
         }
-        let mut datagrams: [&[libc::iovec]; BATCH] = [&[]; BATCH];
-        let mut from = 0;
-        for (datagram, end) in datagrams.iter_mut().zip(&ends[..n]) {
-            *datagram = &parts[from..*end];
-            from = *end;
-        }
         // SAFETY: copies of the batch's, and pieces of requests that are not over.
-        let left = match unsafe { self.home.carrier.send(&to.spot, &datagrams[..n]) } {
+        let left = match unsafe { self.home.carrier.send(&to.spot, &parts, &ends[..n]) } {
             Ok(left) => left,
             Err(e) => {
                 self.fail(state, Status::Other, e.raw_os_error().unwrap_or(libc::EIO));

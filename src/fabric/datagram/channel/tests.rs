@@ -200,7 +200,7 @@ fn say(liar: &dyn Carrier, to: &End, head: Head, token: u64, key: &[u8], behind:
     );
     let part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: a copy.
-    unsafe { liar.send(&to.home.carrier.spot(), &[&[part]]) }.expect("sent");
+    unsafe { liar.send(&to.home.carrier.spot(), &[part], &[1]) }.expect("sent");
 }
 
 fn bare() -> Head {
