@@ -247,7 +247,7 @@ pub struct Config {
     pub verbs_mtu: Option<u32>,
     /// `FMPL_VERBS_PKEY`
     pub verbs_pkey: Option<u16>,
-    /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most.
+    /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most; 0: none at all, but channels.
     pub queue_pairs: usize,
     /// `FMPL_CONTEXTS`: peers on other nodes that may write into memory of the processes of a node, at most.
     pub contexts: usize,
@@ -357,6 +357,17 @@ pub static LAUNCHER_NAMES: &[&str] =
     &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_RUN"];
 
 impl Config {
+    /// Are there connections between nodes? Otherwise there are channels, of which contexts are the only bound.
+    pub fn has_connections(&self) -> bool {
+        self.queue_pairs > 0
+    }
+
+    /// Connections, or channels, and contexts of all processes of a node.
+    pub fn places(&self) -> [usize; 2] {
+        let pairs = if self.has_connections() { self.queue_pairs } else { self.contexts };
+        [pairs, self.contexts]
+    }
+
     /// Reads the environment. The error names the variable, its value and the possible values.
     pub fn from_environment() -> Result<Config> {
         let mut config = Config::default();

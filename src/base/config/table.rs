@@ -500,10 +500,10 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_QUEUE_PAIRS",
         default: "128",
-        values: "a number from 1 to 65536, the same for all ranks of a node",
+        values: "a number from 0 to 65536, the same for all ranks of a node",
         meaning: "connections (RC queue pairs) of all ranks of a node with other nodes, together; beyond that the one used longest ago is \
-                  given up until it is used again",
-        set: |c, v| v.parse().ok().filter(|n| (1..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
+                  given up until it is used again; 0: none, all goes by datagrams (verbs, udp)",
+        set: |c, v| v.parse().ok().filter(|n| (0..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
     },
     Setting {
         name: "FMPL_CONTEXTS",

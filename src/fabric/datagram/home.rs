@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use super::carrier::{Carrier, Spot};
+use super::carrier::{Carrier, OVERHEAD, Spot};
 use super::channel::Channel;
 use super::channel::out::Batch;
 use super::flow::NEVER;
@@ -20,8 +20,6 @@ use crate::fabric::served::sleeper::Sleeper;
 
 /// After so long without a word of the other end a channel has failed.
 pub(super) const SILENCE_NS: u64 = 12_000_000_000;
-/// What a frame costs beside its bytes, where it waits to be received.
-pub(super) const OVERHEAD: u32 = 512;
 /// Requests of all channels that are under way at most, and answers to others' beside them.
 const REQUESTS: usize = 4096;
 const ANSWERS: usize = 4096;

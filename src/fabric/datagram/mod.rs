@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `carrier` | the seam: what is asked of who carries datagrams |
-//! | `udp` | a carrier: one socket of the process |
+//! | `udp` | a carrier: one socket of the process. Another one is a queue pair of [`verbs`](super::verbs) |
 //! | `weather` | a carrier over another, which loses, doubles and delays as a seed says: for tests |
 //! | `packet` | what a datagram looks like, and the check by which a stranger's is known |
 //! | `flow` | the rules by which frames arrive once and in order |
@@ -15,7 +15,7 @@
 //! request becomes frames, each of a datagram's length at most, which say where their bytes belong; short ones leave together. The other
 //! end's process carries them out in order, as a device would. What comes early is kept within a bound of the whole process, or comes again.
 
-mod carrier;
+pub(super) mod carrier;
 mod channel;
 mod flow;
 mod home;

@@ -46,15 +46,15 @@ fn spot_of(address: &Address) -> Spot {
 impl Datagrams {
     /// By UDP, from this port on; in tests with some weather.
     pub fn by_udp(port: Port, weather: Option<&Weather>) -> Result<Datagrams> {
-        let carrier: Box<dyn Carrier> = Box::new(Udp::open(port)?);
-        Datagrams::over(match weather {
-            Some(weather) => Box::new(Weathered::new(carrier, weather.clone())),
-            None => carrier,
-        })
+        Datagrams::over(Box::new(Udp::open(port)?), weather)
     }
 
     /// Over this carrier.
-    pub(super) fn over(carrier: Box<dyn Carrier>) -> Result<Datagrams> {
+    pub(in crate::fabric) fn over(carrier: Box<dyn Carrier>, weather: Option<&Weather>) -> Result<Datagrams> {
+        let carrier = match weather {
+            Some(weather) => Box::new(Weathered::new(carrier, weather.clone())),
+            None => carrier,
+        };
         let sleeper =
             Sleeper::new().map_err(|_| Error::system("a descriptor to wake the thread between nodes (eventfd)"))?;
         let memory = Arc::<Memory>::default();
@@ -150,7 +150,7 @@ impl Device for Datagrams {
     }
 
     fn arm(&self) -> Result<()> {
-        Ok(())
+        self.home.carrier.arm()
     }
 
     fn sleep(&self, at_most: Option<Duration>) -> bool {
@@ -163,6 +163,7 @@ impl Device for Datagrams {
             let mut fds = [wake, carrier];
             let _ = poll_for(&mut fds, at_most);
             home.is_awake();
+            home.carrier.is_awake();
             if fds[1].revents & libc::POLLERR != 0 {
                 home.take_refusals();
             }

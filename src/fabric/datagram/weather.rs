@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::carrier::{Carrier, Spot};
 use crate::base::clock::now_ns;
 use crate::base::config::Weather;
+use crate::base::error::Result;
 use crate::base::lock::lock;
 
 /// What is late is so for this long at most.
@@ -131,6 +132,12 @@ impl Carrier for Weathered {
     }
     fn fd(&self) -> RawFd {
         self.carrier.fd()
+    }
+    fn arm(&self) -> Result<()> {
+        self.carrier.arm()
+    }
+    fn is_awake(&self) {
+        self.carrier.is_awake();
     }
     fn why_silent(&self, of: &Spot) -> Option<String> {
         self.carrier.why_silent(of)

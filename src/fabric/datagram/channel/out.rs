@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use super::{AGAIN_NS, ASKS_NS, Channel, HELD_NS, Other, State};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::lock;
-use crate::fabric::datagram::carrier::BATCH;
+use crate::fabric::datagram::carrier::{BATCH, OVERHEAD};
 use crate::fabric::datagram::flow::NEVER;
-use crate::fabric::datagram::home::{OVERHEAD, count};
+use crate::fabric::datagram::home::count;
 use crate::fabric::datagram::packet::{HEAD, Head};
 use crate::fabric::network::device::{
     Access, Change, Data, DeviceError, Piece, Place, RECORD_MOST, Request, Status, What,
