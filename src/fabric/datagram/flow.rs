@@ -307,5 +307,5 @@ impl Incoming {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, miri))))]
 mod tests;
