@@ -104,9 +104,10 @@ pub fn by_libfabric() -> bool {
     std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("ofi"))
 }
 
-/// Is it one of datagrams, without connections?
+/// Do all data go by datagrams, without connections?
 pub fn by_datagrams() -> bool {
     std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("udp"))
+        || std::env::var("FMPL_QUEUE_PAIRS").is_ok_and(|n| n == "0")
 }
 
 /// Does the network between nodes do its part only in processes that run: by libfabric, TCP, or datagrams?

@@ -172,20 +172,22 @@ impl Home {
     fn of(&self, number: u32) -> Option<Arc<Channel>> {
         self.all.read().unwrap_or_else(PoisonError::into_inner).get(&number)?.upgrade()
     }
-    /// Bytes that a peer may have under way to this process now; `heard`: in which stretch of time the asker was heard last.
-    pub fn grant(&self, heard: &mut u32, now: u64) -> u32 {
-        let stretch = (now / HEARD_NS) as u32;
-        let of = &self.heard;
-        let last = of.stretch.swap(stretch, Ordering::Relaxed);
-        if last != stretch {
-            let before = of.now.swap(0, Ordering::Relaxed);
-            of.before.store(if stretch.wrapping_sub(last) == 1 { before } else { 0 }, Ordering::Relaxed);
+    /// A peer has sent something; in which stretch of time it did so last.
+    pub fn is_heard(&self, last: &mut u32, now: u64) {
+        let (of, stretch) = (&self.heard, (now / HEARD_NS) as u32);
+        let before = of.stretch.swap(stretch, Ordering::Relaxed);
+        if before != stretch {
+            let senders = of.now.swap(0, Ordering::Relaxed);
+            of.before.store(if stretch.wrapping_sub(before) == 1 { senders } else { 0 }, Ordering::Relaxed);
         }
-        if std::mem::replace(heard, stretch) != stretch {
+        if std::mem::replace(last, stretch) != stretch {
             of.now.fetch_add(1, Ordering::Relaxed);
         }
-        let senders = of.now.load(Ordering::Relaxed).max(of.before.load(Ordering::Relaxed)).max(1);
-        (self.carrier.room() / 4 * 3 / senders).max(OVERHEAD)
+    }
+    /// Bytes that each peer may have under way to this process now.
+    pub fn grant(&self) -> u32 {
+        let (now, before) = (self.heard.now.load(Ordering::Relaxed), self.heard.before.load(Ordering::Relaxed));
+        (self.carrier.room() / 4 * 3 / now.max(before).max(1)).max(OVERHEAD)
     }
 
     /// A channel has something to do by itself, not before then.

@@ -56,14 +56,14 @@ impl Channel {
             return true;
         }
         if head.frames > 0 && !state.shut {
-            let granted = self.home.grant(&mut state.stretch, now);
+            self.home.is_heard(&mut state.stretch, now);
             match self.take_frames(state, &datagram[HEAD..], &head) {
                 Ok(()) => {}
                 Err(Not::Now) => state.asks = true,
                 Err(Not::Allowed(id)) => self.refuse(state, id),
                 Err(Not::Possible) => self.damaged(state),
             }
-            state.asks |= state.owed > granted / 4;
+            state.asks |= state.owed > self.home.grant() / 4;
             if state.owed > 0 && state.owed_ns == NEVER && !state.gone {
                 state.owed_ns = now + HELD_NS;
                 self.home.turns.store(0, Ordering::Relaxed);

@@ -343,7 +343,7 @@ impl Channel {
     /// Sends them; have all left?
     fn send(&self, state: &mut State, batch: &mut Batch, to: &Other, asks: bool, now: u64) -> bool {
         let Some(checks) = self.home.checks() else { return false };
-        let granted = self.home.grant(&mut state.stretch, now);
+        let granted = self.home.grant();
         let n = batch.all.len();
         for (k, one) in batch.all.iter().enumerate() {
             let head = Head {

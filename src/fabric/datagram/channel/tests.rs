@@ -323,3 +323,16 @@ fn no_more_requests_are_under_way_than_there_is_room_for() {
     end.turn();
     assert_eq!(end.failed.map(|c| c.status), Some(Status::Flushed));
 }
+
+#[test]
+fn what_there_is_room_for_is_divided_among_those_who_send() {
+    let (end, _liar) = with_a_liar();
+    let (whole, now) = (end.home.grant(), end.home.now());
+    for _ in 0..10 {
+        end.home.is_heard(&mut 0, now);
+    }
+    assert_eq!(end.home.grant(), whole / 10);
+    let mut last = 0;
+    (0..10).for_each(|_| end.home.is_heard(&mut last, now + 1_000_000_000));
+    assert_eq!(end.home.grant(), whole, "the others are quiet by now, and one counts once");
+}
