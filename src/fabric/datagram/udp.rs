@@ -103,6 +103,30 @@ impl Udp {
         Ok(Udp { port, socket, number, most, room, groups, buffers })
     }
 
+    /// Sends one datagram; has it left?
+    ///
+    /// # Safety
+    /// The parts can be read, and the address is one, as long as said.
+    unsafe fn send_one(&self, to: *mut libc::c_void, len: u32, parts: &[libc::iovec]) -> io::Result<bool> {
+        loop {
+            // SAFETY: a message that is all zero is an empty one; otherwise as the caller promises.
+            let n = unsafe {
+                let mut message: libc::msghdr = std::mem::zeroed();
+                (message.msg_name, message.msg_namelen) = (to, len);
+                (message.msg_iov, message.msg_iovlen) = (parts.as_ptr().cast_mut(), parts.len() as _);
+                libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT)
+            };
+            if n >= 0 {
+                return Ok(true);
+            }
+            match not_sent(io::Error::last_os_error())? {
+                Not::Now => return Ok(false),
+                Not::Yet => {}
+                Not::There => return Ok(true),
+            }
+        }
+    }
+
     /// What the system has to say about datagrams that have gone out.
     fn next_refusal(&self) -> io::Result<Option<Spot>> {
         // SAFETY: all zero is a value of each of these; the call writes into memory that is there.
@@ -123,6 +147,25 @@ impl Udp {
             let error = libc::CMSG_DATA(first).cast::<libc::sock_extended_err>().read_unaligned();
             Ok((error.ee_errno == libc::ECONNREFUSED as u32).then(|| spot_of(&to)).flatten())
         }
+    }
+}
+
+/// Why a datagram has not left.
+enum Not {
+    /// There is no room.
+    Now,
+    /// Something else was told first.
+    Yet,
+    /// There is no way there now: it is lost, as it might be further on.
+    There,
+}
+
+fn not_sent(e: io::Error) -> io::Result<Not> {
+    match (e.kind(), e.raw_os_error()) {
+        (ErrorKind::WouldBlock, _) | (_, Some(libc::ENOBUFS)) => Ok(Not::Now),
+        (ErrorKind::Interrupted | ErrorKind::ConnectionRefused, _) => Ok(Not::Yet),
+        (_, Some(libc::EFAULT)) => Err(e),
+        _ => Ok(Not::There),
     }
 }
 
@@ -250,6 +293,11 @@ impl Carrier for Udp {
 
     unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize> {
         let (mut there, len) = native(address_of(to));
+        if let [end] = ends {
+            // SAFETY: as the caller promises.
+            let left = unsafe { self.send_one((&raw mut there).cast(), len, &parts[..*end]) };
+            return left.map(usize::from);
+        }
         // SAFETY: all zero is an empty message.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
         let (mut all, mut control) = ([Leaving::default(); BATCH], [Control::default(); BATCH]);
@@ -275,14 +323,12 @@ impl Carrier for Udp {
                 sent += all[..done].iter().map(|one| one.n).sum::<usize>();
                 continue;
             }
-            match io::Error::last_os_error() {
-                e if e.kind() == ErrorKind::WouldBlock || e.raw_os_error() == Some(libc::ENOBUFS) => break,
-                e if e.raw_os_error() == Some(libc::EFAULT) => return Err(e),
-                e if e.kind() == ErrorKind::Interrupted || e.kind() == ErrorKind::ConnectionRefused => {}
+            match not_sent(io::Error::last_os_error())? {
+                Not::Now => break,
+                Not::Yet => {}
                 // Some devices do not part them.
-                _ if all[0].n > 1 => self.groups.store(false, Ordering::Relaxed),
-                // There is no way there now: it is lost, as it might be further on.
-                _ => sent += 1,
+                Not::There if all[0].n > 1 => self.groups.store(false, Ordering::Relaxed),
+                Not::There => sent += 1,
             }
         }
         Ok(sent)
