@@ -98,6 +98,7 @@ fn a_quiet_channel_takes_400_bytes() {
     // Two counts beside the structure, and its number and place where it is looked for.
     let all = size_of::<Channel>() + 16 + 2 * (size_of::<u32>() + size_of::<Weak<Channel>>());
     assert!(all <= 400, "{all} bytes");
+    assert_eq!(Channel::BYTES_OF_A_REQUEST, 328, "docs/memory.md says so");
     let mut ends = pair(None);
     let (bytes, to) = ([7; 8], ends[1].place(0));
     assert!(ends[0].post(What::Write, Data::Record(&bytes), to, true));
