@@ -49,7 +49,7 @@ def without_connections():
     return {label: tuple(statistics.median(blocks) for blocks in both) for label, both in found.items()}
 
 
-for label, limit in [("8 B", 1.15), ("1 MB", 1.5)]:
+for label, limit in [("8 B", 1.3), ("1 MB", 1.2)]:
 
     @line("million", f"without connections: {label} one way over UDP, beside TCP by turns in one run", f"<= {limit}x")
     def _(label=label, limit=limit):
