@@ -39,6 +39,8 @@ pub enum Network {
     Ofi(Option<String>),
     /// TCP, by the system's sockets; by this interface or address, or the best.
     Tcp(Option<String>),
+    /// Datagrams by UDP, without connections; by this interface or address, or the best.
+    Udp(Option<String>),
     /// None.
     None,
 }
@@ -50,13 +52,47 @@ impl Network {
             "verbs" => Network::Verbs,
             "ofi" => Network::Ofi(None),
             "tcp" => Network::Tcp(None),
+            "udp" => Network::Udp(None),
             "none" => Network::None,
             _ => match name.split_once(':').filter(|(_, which)| !which.is_empty())? {
                 ("ofi", provider) => Network::Ofi(Some(provider.to_owned())),
                 ("tcp", port) => Network::Tcp(Some(port.to_owned())),
+                ("udp", port) => Network::Udp(Some(port.to_owned())),
                 _ => return None,
             },
         })
+    }
+}
+
+/// What becomes of datagrams on their way, for tests: so many of a hundred are lost, come twice, come late.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Weather {
+    /// Lost.
+    pub loss: f64,
+    /// Doubled.
+    pub double: f64,
+    /// Late by up to some milliseconds, so that others overtake them.
+    pub late: f64,
+    /// The same seed has the same weather.
+    pub seed: u64,
+}
+
+impl Weather {
+    /// As it is written: `loss=2,double=1,late=1,seed=7`, any of them.
+    fn named(text: &str) -> Option<Weather> {
+        let mut weather = Weather::default();
+        for part in text.split(',') {
+            let (name, value) = part.split_once('=')?;
+            let percent = || value.parse().ok().filter(|p: &f64| (0.0..100.0).contains(p));
+            match name {
+                "loss" => weather.loss = percent()?,
+                "double" => weather.double = percent()?,
+                "late" => weather.late = percent()?,
+                "seed" => weather.seed = value.parse().ok()?,
+                _ => return None,
+            }
+        }
+        Some(weather)
     }
 }
 
@@ -197,6 +233,8 @@ pub struct Config {
     pub attach_s: f64,
     /// `FMPL_NETWORK`
     pub network: Network,
+    /// `FMPL_WEATHER`
+    pub weather: Option<Weather>,
     /// `FMPL_LIBFABRIC`: the file, if not the one that the system finds
     pub libfabric: Option<String>,
     /// `FMPL_VERBS`
@@ -217,7 +255,7 @@ pub struct Config {
     pub verbs_mtu: Option<u32>,
     /// `FMPL_VERBS_PKEY`
     pub verbs_pkey: Option<u16>,
-    /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most.
+    /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most; 0: none at all, but channels.
     pub queue_pairs: usize,
     /// `FMPL_CONTEXTS`: peers on other nodes that may write into memory of the processes of a node, at most.
     pub contexts: usize,
@@ -303,6 +341,7 @@ impl Default for Config {
             errors_abort: false,
             pmix: None,
             network: Network::Auto,
+            weather: None,
             libfabric: None,
             verbs: true,
             verbs_devices: None,
@@ -330,6 +369,17 @@ pub static LAUNCHER_NAMES: &[&str] =
     &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_RUN"];
 
 impl Config {
+    /// Are there connections between nodes? Otherwise there are channels, of which contexts are the only bound.
+    pub fn has_connections(&self) -> bool {
+        self.queue_pairs > 0
+    }
+
+    /// Connections, or channels, and contexts of all processes of a node.
+    pub fn places(&self) -> [usize; 2] {
+        let pairs = if self.has_connections() { self.queue_pairs } else { self.contexts };
+        [pairs, self.contexts]
+    }
+
     /// Reads the environment. The error names the variable, its value and the possible values.
     pub fn from_environment() -> Result<Config> {
         let mut config = Config::default();

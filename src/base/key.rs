@@ -39,9 +39,35 @@ impl Key {
         mac(&self.0, &[&[&b"check"[..]], parts].concat()).verify_truncated_left(check).is_ok()
     }
 
+    /// For much that is checked and is short: the key's part of the work is done once.
+    pub fn checks(&self) -> Checks {
+        Checks(Hmac::<Sha256>::new_from_slice(&self.0).expect("keys of HMAC may have any length"))
+    }
+
     /// Words that follow from the key, for what must differ from job to job and be the same in all of its processes.
     pub fn words(&self) -> [u64; 4] {
         std::array::from_fn(|k| u64::from_le_bytes(std::array::from_fn(|i| self.0[8 * k + i])))
+    }
+}
+
+/// See [`Key::checks`].
+#[derive(Clone)]
+pub struct Checks(Hmac<Sha256>);
+
+impl std::fmt::Debug for Checks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Of the key nothing is shown.
+        f.write_str("Checks")
+    }
+}
+
+impl Checks {
+    /// What only who knows the key can say of these bytes, however they are parted: who checks knows where each part ends.
+    pub fn of(&self, parts: &[&[u8]]) -> u64 {
+        let mut mac = self.0.clone();
+        parts.iter().for_each(|part| mac.update(part));
+        let whole = finished(mac);
+        u64::from_le_bytes(std::array::from_fn(|i| whole[i]))
     }
 }
 
@@ -108,6 +134,14 @@ mod tests {
             assert!(!key.verifies(&parts, &flipped), "bit {bit}");
         }
         assert!(!Key::of(b"a secret of some lengtH").verifies(&parts, &check));
+    }
+
+    #[test]
+    fn short_checks_are_of_all_bytes() {
+        let checks = Key::of(b"a secret").checks();
+        let check = checks.of(&[b"head", b"body"]);
+        assert_eq!(check, checks.of(&[b"headbody"]));
+        assert!(check != checks.of(&[b"headbodx"]) && check != Key::of(b"another").checks().of(&[b"headbody"]));
     }
 
     #[test]

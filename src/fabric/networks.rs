@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::datagram::network::Datagrams;
 use super::network::device::Device;
 use super::ofi::network::Ofi;
 use super::ofi::provider::{self, Wishes};
+use super::served::port::Port as Interface;
 use super::tcp::network::Tcp;
-use super::tcp::port;
+use super::verbs::carrier::Ud;
 use super::verbs::device::{self as verbs, Port};
 use super::verbs::network::Verbs;
 use crate::base::config::{Config, Network};
@@ -25,14 +27,18 @@ pub fn is_wanted(config: &Config) -> bool {
 pub fn choose(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
     match &config.network {
         Network::Verbs => by_verbs(config, turn),
+        Network::Tcp(_) | Network::Ofi(_) if !config.has_connections() => {
+            Err(Error::new(Code::Setting, "FMPL_QUEUE_PAIRS=0: only verbs and udp need no connections (FMPL_NETWORK)"))
+        }
         Network::Ofi(provider) => by_libfabric(config, Wishes { provider: provider.clone(), ..Wishes::default() }),
         Network::Tcp(wish) => by_tcp(wish.as_deref()),
+        Network::Udp(wish) => by_udp(config, wish.as_deref()),
         Network::None => Err(Error::new(Code::Unsupported, "no network is wanted (FMPL_NETWORK)")),
         Network::Auto => by_itself(config, turn),
     }
 }
 
-/// The best there is: RDMA, devices of another kind by libfabric, and TCP, which every network of nodes has.
+/// Without connections: RDMA's datagrams, and those of UDP, which every network of nodes has. Otherwise the best there is: RDMA, devices of another kind by libfabric, and TCP, which every network of nodes has.
 fn by_itself(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
     let passed = |looked_for: &str, why: &Error| {
         tell(Level::Debug, || format!("between nodes: {looked_for} is passed over: {}", why.detail()));
@@ -42,6 +48,9 @@ fn by_itself(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
             Err(e) if e.code() == Code::Unsupported => passed("RDMA", &e),
             chosen => return chosen,
         }
+    }
+    if !config.has_connections() {
+        return by_udp(config, None);
     }
     if config.libfabric.is_some() || provider::has_devices() {
         match by_libfabric(config, Wishes { devices: true, ..Wishes::default() }) {
@@ -53,11 +62,19 @@ fn by_itself(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
 }
 
 fn by_tcp(wish: Option<&str>) -> Result<Arc<dyn Device>> {
-    Ok(Arc::new(Tcp::open(port::Port::choose(wish)?)?))
+    Ok(Arc::new(Tcp::open(Interface::choose("tcp", wish)?)?))
+}
+
+fn by_udp(config: &Config, wish: Option<&str>) -> Result<Arc<dyn Device>> {
+    let port = Interface::choose("udp", wish)?;
+    Ok(Arc::new(Datagrams::by_udp(port, config.weather.as_ref())?))
 }
 
 fn by_verbs(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
     let port = Port::choose(&verbs::Wishes::of(config), turn)?;
+    if !config.has_connections() {
+        return Ok(Arc::new(Datagrams::over(Box::new(Ud::open(port)?), config.weather.as_ref())?));
+    }
     Ok(Arc::new(Verbs::open(port)?))
 }
 

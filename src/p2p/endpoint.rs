@@ -322,7 +322,7 @@ impl Endpoint {
             let terms = Terms {
                 keep: config.verbs_cache.then(share),
                 strict: config.verbs_strict,
-                places: [config.queue_pairs, config.contexts],
+                places: config.places(),
                 patience: Duration::from_secs_f64(config.attach_s),
                 comes_before: Box::new(move |peer| nodes.node_of(rank) < nodes.node_of(peer)),
             };

@@ -161,3 +161,39 @@ def _():
     if not well or not rows:
         return "; ".join(figures), False
     return f"{len(rows)} rows: {max(r[0] for r in rows)}x, {max(max(r[1:]) for r in rows)}x", well
+
+
+def one_way(network):
+    """Nanoseconds of 8 B and of 1 MB one way between two pretended nodes, by blocks."""
+    with tempfile.TemporaryDirectory() as directory:
+        out = pathlib.Path(directory, "figures.json")
+        command = [bench.fmpl, "bench", "pingpong", "--nodes", "2", "--sizes", "8,1M", "--quiet", "--json", str(out)]
+        done = subprocess.run(command, env={**os.environ, "FMPL_NETWORK": network}, capture_output=True, text=True)
+        if done.returncode or not out.exists():
+            raise Missing((done.stderr.strip() or done.stdout.strip())[-300:])
+        runs = json.loads(out.read_text())
+    cases = [case for run in (runs if isinstance(runs, list) else [runs]) for case in run["cases"]]
+    return {case["label"]: case["figures"][0]["results"]["fmpl"]["blocks"] for case in cases}
+
+
+@functools.cache
+def without_connections():
+    """The same over datagrams and over TCP, on the loopback, by turns in one run: {label: (UDP's median, TCP's)}."""
+    found = collections.defaultdict(lambda: ([], []))
+    for _ in range(5):
+        for k, network in enumerate(("udp:lo", "tcp:lo")):
+            for label, blocks in one_way(network).items():
+                found[label][k].extend(blocks)
+    return {label: tuple(statistics.median(blocks) for blocks in both) for label, both in found.items()}
+
+
+for label, limit in [("8 B", 1.3), ("1 MB", 1.2)]:
+
+    @line("million", f"without connections: {label} one way over UDP, beside TCP by turns in one run", f"<= {limit}x")
+    def _(label=label, limit=limit):
+        ours, tcp = without_connections()[label]
+        return f"{ours / 1e3:.2f} us for {tcp / 1e3:.2f}", ours <= limit * tcp
+
+
+test_line("without connections: what a quiet peer takes, and that nothing is lost in bad weather", "<= 400 B, all",
+          "cargo", "test", "--locked", "--release", "--lib", "fabric::datagram", set_name="million")

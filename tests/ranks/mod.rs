@@ -104,9 +104,15 @@ pub fn by_libfabric() -> bool {
     std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("ofi"))
 }
 
-/// Does the network between nodes do its part only in processes that run: by libfabric, or TCP?
+/// Do all data go by datagrams, without connections?
+pub fn by_datagrams() -> bool {
+    std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("udp"))
+        || std::env::var("FMPL_QUEUE_PAIRS").is_ok_and(|n| n == "0")
+}
+
+/// Does the network between nodes do its part only in processes that run: by libfabric, TCP, or datagrams?
 pub fn in_software() -> bool {
-    by_libfabric() || std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("tcp"))
+    by_libfabric() || by_datagrams() || std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("tcp"))
 }
 
 /// Are there RDMA devices here, or another network is named, so that pretended nodes can reach each other? See `tests/rig`.
@@ -128,7 +134,7 @@ pub fn with_links(test: impl FnOnce()) {
         return test();
     }
     if !in_software() {
-        return skipped("only in tests/rig there is a link to break, and over TCP");
+        return skipped("only in tests/rig there is a link to break, and over TCP or UDP");
     }
     match links::Links::new(2) {
         Some(_links) => test(),

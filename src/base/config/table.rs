@@ -438,11 +438,22 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_NETWORK",
         default: "auto",
-        values: "auto | verbs | tcp | tcp:INTERFACE | ofi | ofi:PROVIDER | none",
-        meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), TCP by an interface or address of this \
-                  machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else a provider of libfabric for \
-                  devices, else TCP",
+        values: "auto | verbs | tcp | tcp:INTERFACE | udp | udp:INTERFACE | ofi | ofi:PROVIDER | none",
+        meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), TCP or datagrams of UDP by an interface or \
+                  address of this machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else a provider \
+                  of libfabric for devices, else TCP",
         set: |c, v| Network::named(v).map(|n| c.network = n),
+    },
+    Setting {
+        name: "FMPL_WEATHER",
+        default: "fine",
+        values: "fine | loss=2,double=1,late=1,seed=7, or some of these: percent of the datagrams, and a number",
+        meaning: "for tests: with FMPL_NETWORK=udp datagrams are lost, doubled and late before they are sent",
+        set: |c, v| {
+            let weather = if v == "fine" { None } else { Some(Weather::named(v)?) };
+            c.weather = weather;
+            Some(())
+        },
     },
     Setting {
         name: "FMPL_LIBFABRIC",
@@ -522,10 +533,10 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_QUEUE_PAIRS",
         default: "128",
-        values: "a number from 1 to 65536, the same for all ranks of a node",
+        values: "a number from 0 to 65536, the same for all ranks of a node",
         meaning: "connections (RC queue pairs) of all ranks of a node with other nodes, together; beyond that the one used longest ago is \
-                  given up until it is used again",
-        set: |c, v| v.parse().ok().filter(|n| (1..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
+                  given up until it is used again; 0: none, all goes by datagrams (verbs, udp)",
+        set: |c, v| v.parse().ok().filter(|n| (0..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
     },
     Setting {
         name: "FMPL_CONTEXTS",

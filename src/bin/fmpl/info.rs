@@ -88,7 +88,7 @@ fn all() {
     println!("target               {}-{}", std::env::consts::ARCH, std::env::consts::OS);
     println!("shared records       layout {}", fmpl::fabric::shm::region::LAYOUT_VERSION);
     println!(
-        "fabrics              shm (shared memory within a node), verbs (RDMA), ofi (libfabric), tcp (sockets) between nodes"
+        "fabrics              shm (shared memory within a node), verbs (RDMA), ofi (libfabric), tcp (sockets), udp (datagrams) between nodes"
     );
     rdma();
     println!("cores                {} may be used", doctor::available_cores());

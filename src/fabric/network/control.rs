@@ -189,6 +189,7 @@ impl Fabric {
         let _ = self.shared.stamps.set(Stamps::new(job, self.shared.rank, self.shared.region.size()));
         let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
         let _ = self.shared.hooks.set(hooks);
+        self.shared.device.know(job);
         self.shared.device.arm()?;
         let shared = self.shared.clone();
         let thread = thread::start("fmpl-network", STACK, move || shared.run());

@@ -4,7 +4,7 @@
 //!   above   lanes, messages, global memory                  by Fabric and Link
 //!   here    control, link, handshake, turns, rooms …        the protocol between nodes, the same on every network
 //!           ── Device, Pair, Registrar, Group ────────────── this file
-//!   below   verbs (libibverbs), ofi (libfabric)             what one network's interface wants
+//!   below   verbs, ofi, tcp, datagram                       what one network's interface wants
 //! ```
 //! | | is relied on |
 //! |---|---|
@@ -28,6 +28,7 @@ use bitflags::bitflags;
 use super::multicast::{Counts, Group, Name};
 use super::region::Domain;
 use crate::base::error::Result;
+use crate::base::key::Key;
 
 /// Bytes of a datagram; all have as many.
 pub const DATAGRAM: usize = 192;
@@ -193,6 +194,8 @@ pub trait Device: Send + Sync + fmt::Debug {
     fn limits(&self) -> Limits;
     /// Where memory is registered for it.
     fn domain(&self) -> &Arc<Domain>;
+    /// The job's key is known: what is checked by it can be from now on.
+    fn know(&self, _job: &Key) {}
     /// Where datagrams reach this process.
     fn address(&self) -> Address;
     /// Sends a datagram, which may be lost. `false`: the network does not say now where that is; to be tried again.

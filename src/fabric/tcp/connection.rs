@@ -11,14 +11,15 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::frame::{Greeting, HEADER, Header, Kind, Name};
+use super::greeting::Greeting;
 use super::home::Home;
-use super::port::Reached;
 use super::socket;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::lock;
 use crate::fabric::network::device::{Change, Completion, Data, End, Pair, Piece, RECORD_MOST, Request, Status, What};
 use crate::fabric::network::link::PIECES;
+use crate::fabric::served::frame::{HEADER, Header, Kind, Name};
+use crate::fabric::served::port::Reached;
 use inn::{Asked, BUFFER, In};
 use out::{Out, Part, iov};
 
@@ -312,7 +313,7 @@ impl Pair for Connection {
         self.waited.store(true, Ordering::Relaxed);
         self.flush();
         self.receive(false);
-        self.home.call_for_numbers();
+        self.home.news.call(&self.home.sleeper);
         // SYNC POINT: pairs with the release in `is_over`.
         let over = self.done.load(Ordering::Acquire);
         if over > self.told.load(Ordering::Relaxed) {

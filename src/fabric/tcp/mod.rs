@@ -2,10 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | [`port`] | the address that is used, and how ends are named |
-//! | `memory` | what peers may reach, by keys; words that are seen whole |
-//! | `unsure` | copies to and from memory of the program, which may go at any moment |
-//! | `frame` | what goes over a connection |
+//! | `greeting` | which connection this is |
 //! | `socket` | calls of the system |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
 //! | `home` | what all connections of a process share |
@@ -16,10 +13,7 @@
 //! done by whoever waits there, or by the thread of the fabric. What was posted is executed in order, since the frames come in order.
 
 mod connection;
-mod frame;
+mod greeting;
 mod home;
-mod memory;
 pub mod network;
-pub mod port;
 mod socket;
-mod unsure;

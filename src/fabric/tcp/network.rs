@@ -6,31 +6,30 @@
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::ThreadId;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connection::Connection;
-use super::frame::{GREETING, Greeting, Name};
+use super::greeting::{GREETING, Greeting};
 use super::home::Home;
-use super::memory::Memory;
-use super::port::{Port, Reached};
 use super::socket::{self, Watch};
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 use crate::base::lock::lock;
 use crate::base::system::epoll::Event;
-use crate::base::system::{event, hear, lengthen_queue, poll_for, tell};
+use crate::base::system::{lengthen_queue, poll_for};
 use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair};
 use crate::fabric::network::link::PIECES;
 use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
 use crate::fabric::network::region::Domain;
+use crate::fabric::served::frame::Name;
+use crate::fabric::served::memory::Memory;
+use crate::fabric::served::port::{Port, Reached};
+use crate::fabric::served::sleeper::{Sleeper, readable};
 
 /// After so long without an answer a connection has failed.
 const SILENCE_NS: u64 = 5_000_000_000;
-/// While threads that wait do the calling, the thread of the fabric looks only so often.
-const ASIDE: Duration = Duration::from_micros(500);
 /// Longest request in bytes.
 const LONGEST: u32 = 1 << 20;
 /// Registering is little more than a note here.
@@ -76,11 +75,6 @@ pub struct Tcp {
     /// No calls are taken for now.
     is_deaf: AtomicBool,
     last: AtomicU32,
-    /// Who sleeps.
-    sleeper: OnceLock<ThreadId>,
-    /// Calls by others, and how many there were when the thread slept last.
-    driven: AtomicU64,
-    seen: AtomicU64,
 }
 
 impl Tcp {
@@ -100,13 +94,13 @@ impl Tcp {
             watch.add(datagrams.as_raw_fd(), OF_DATAGRAMS, false)?;
             watch.add(calls.as_raw_fd(), OF_CALLS, false)?;
             let ports = (datagrams.local_addr()?.port(), calls.local_addr()?.port());
-            Ok((watch, ports, event()?))
+            Ok((watch, ports, Sleeper::new()?))
         };
-        let (watch, (of_datagrams, of_connections), wake) = ready().map_err(system("the sockets"))?;
+        let (watch, (of_datagrams, of_connections), sleeper) = ready().map_err(system("the sockets"))?;
         let memory = Arc::<Memory>::default();
         let domain = Domain::new(memory.clone(), Atomics::Both);
         let reached = Reached { ip: port.ip, datagrams: of_datagrams, connections: of_connections };
-        let home = Home::new(memory, (watch, wake), reached, (SILENCE_NS / 1_000_000) as u32);
+        let home = Home::new(memory, (watch, sleeper), reached, (SILENCE_NS / 1_000_000) as u32);
         Ok(Tcp {
             port,
             home: Arc::new(home),
@@ -116,9 +110,6 @@ impl Tcp {
             strangers: Mutex::default(),
             is_deaf: AtomicBool::new(false),
             last: AtomicU32::new(0),
-            sleeper: OnceLock::new(),
-            driven: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
         })
     }
 
@@ -237,11 +228,6 @@ impl Tcp {
         some
     }
 
-    /// Hands over the numbers that have come; were there any?
-    fn tell_numbers(&self, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
-        self.home.take_numbers(|connection, number| with(Arrived::Number(connection, number)))
-    }
-
     /// Sends what is owed or held back.
     fn pay_all(&self) {
         self.home.everyone().iter().for_each(|connection| {
@@ -250,14 +236,9 @@ impl Tcp {
         });
     }
 
-    /// Is the caller the thread that sleeps here?
-    fn is_sleeper(&self) -> bool {
-        self.sleeper.get() == Some(&std::thread::current().id())
-    }
-
     /// What follows; `some`: something has come that the thread deals with.
     fn collected(&self, some: bool) {
-        if some && !self.is_sleeper() {
+        if some && !self.home.sleeper.is_caller() {
             self.wake();
         }
     }
@@ -324,16 +305,16 @@ impl Device for Tcp {
         if self.home.owing.load(Ordering::Relaxed) > 0 {
             self.pay_all();
         }
-        some |= self.tell_numbers(with);
-        if !self.is_sleeper() {
-            self.driven.fetch_add(1, Ordering::Relaxed);
+        some |= self.home.news.take(with);
+        if !self.home.sleeper.is_caller() {
+            self.home.sleeper.is_driven();
         }
         self.collected(some);
         Ok(())
     }
 
     fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
-        let turn = self.driven.fetch_add(1, Ordering::Relaxed);
+        let turn = self.home.sleeper.is_driven();
         let few = if turn.is_multiple_of(TURNS) { None } else { self.home.few() };
         let mut some = false;
         match few {
@@ -348,7 +329,7 @@ impl Device for Tcp {
                 }
             }
         }
-        some |= self.tell_numbers(with);
+        some |= self.home.news.take(with);
         self.collected(some);
         Ok(())
     }
@@ -358,50 +339,27 @@ impl Device for Tcp {
     }
 
     fn sleep(&self, at_most: Option<Duration>) -> bool {
-        let _ = self.sleeper.set(std::thread::current().id());
-        let told = || !lock(&self.home.errors).is_empty();
-        let readable = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let wake = readable(self.home.wake.as_raw_fd());
-        let until = at_most.map(|t| Instant::now() + t);
-        // As long as others call there is nothing to be done here.
-        while !told() {
-            let driven = self.driven.load(Ordering::Relaxed);
-            if driven == self.seen.swap(driven, Ordering::Relaxed) {
-                // SYNC POINT: pairs with `lets_wait`.
-                if self.home.looks.swap(false, Ordering::SeqCst) {
-                    // They may have left something.
-                    return false;
+        self.home.sleeper.sleep(
+            at_most,
+            || self.home.news.has_errors(),
+            |wake| {
+                if self.home.owing.load(Ordering::SeqCst) > 0 {
+                    self.pay_all();
                 }
-                break;
-            }
-            self.home.looks.store(true, Ordering::Relaxed);
-            let left = until.map_or(ASIDE, |t| t.saturating_duration_since(Instant::now()).min(ASIDE));
-            let mut fds = [wake];
-            let _ = poll_for(&mut fds, Some(left));
-            if fds[0].revents != 0 || left < ASIDE {
-                let _ = hear(&self.home.wake);
-                return told();
-            }
-        }
-        if !told() {
-            if self.home.owing.load(Ordering::SeqCst) > 0 {
-                self.pay_all();
-            }
-            let deaf = self.is_deaf.load(Ordering::Acquire);
-            let at_most = if deaf { Some(at_most.map_or(DEAF, |t| t.min(DEAF))) } else { at_most };
-            let _ = poll_for(&mut [wake, readable(self.home.watch.as_raw_fd())], at_most);
-            self.hear_again();
-        }
-        let _ = hear(&self.home.wake);
-        told()
+                let deaf = self.is_deaf.load(Ordering::Acquire);
+                let at_most = if deaf { Some(at_most.map_or(DEAF, |t| t.min(DEAF))) } else { at_most };
+                let _ = poll_for(&mut [wake, readable(&self.home.watch)], at_most);
+                self.hear_again();
+            },
+        )
     }
 
     fn wake(&self) {
-        tell(&self.home.wake);
+        self.home.sleeper.wake();
     }
 
     fn next_error(&self) -> Option<DeviceError> {
-        lock(&self.home.errors).pop_front()
+        self.home.news.next_error()
     }
 
     fn join(&self, _name: GroupName, _counts: &Arc<Counts>) -> Result<Box<dyn Group>> {

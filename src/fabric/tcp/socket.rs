@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::base::system::epoll::{Epoll, Event};
 use crate::base::system::{self, set_option};
+use crate::fabric::served::port::native;
 
 /// What a socket has taken or given; `None`: nothing now.
 fn done(r: Result<usize>) -> Result<Option<usize>> {
@@ -74,30 +75,9 @@ pub(super) fn dial(to: SocketAddr) -> Result<OwnedFd> {
         }
         OwnedFd::from_raw_fd(fd)
     };
-    let (v4, v6);
-    let (at, len): (*const libc::sockaddr, usize) = match to {
-        SocketAddr::V4(to) => {
-            v4 = libc::sockaddr_in {
-                sin_family: libc::AF_INET as u16,
-                sin_port: to.port().to_be(),
-                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(to.ip().octets()) },
-                sin_zero: [0; 8],
-            };
-            ((&raw const v4).cast(), size_of_val(&v4))
-        }
-        SocketAddr::V6(to) => {
-            v6 = libc::sockaddr_in6 {
-                sin6_family: libc::AF_INET6 as u16,
-                sin6_port: to.port().to_be(),
-                sin6_flowinfo: 0,
-                sin6_addr: libc::in6_addr { s6_addr: to.ip().octets() },
-                sin6_scope_id: to.scope_id(),
-            };
-            ((&raw const v6).cast(), size_of_val(&v6))
-        }
-    };
+    let (there, len) = native(to);
     // SAFETY: an address as long as said.
-    let r = unsafe { libc::connect(socket.as_raw_fd(), at, len as libc::socklen_t) };
+    let r = unsafe { libc::connect(socket.as_raw_fd(), (&raw const there).cast(), len) };
     match r {
         0 => Ok(socket),
         _ => match Error::last_os_error() {

@@ -10,10 +10,12 @@
 //! | [`queue_pair`] | reliable connections and datagrams |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
 //! | [`network`] | a port, as the protocol between nodes wants it |
+//! | [`carrier`] | the same port without connections: it carries the datagrams of channels |
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //!
 //! Resources hold what they were made from, so none outlives another: a queue pair keeps its queues, domain and device open.
 
+pub mod carrier;
 pub mod completion;
 mod connection;
 pub mod device;

@@ -9,8 +9,8 @@ use super::{Connection, READS_MOST, code_of};
 use crate::base::lock::lock;
 use crate::fabric::network::device::{Access, Change, Completion, DeviceError, Piece, Place, RECORD_MOST, Status};
 use crate::fabric::network::link::PIECES;
-use crate::fabric::tcp::frame::{HEADER, Header, Kind, word};
-use crate::fabric::tcp::memory::put;
+use crate::fabric::served::frame::{HEADER, Header, Kind, word};
+use crate::fabric::served::memory::put;
 use crate::fabric::tcp::socket;
 
 /// Bytes that are received before it is known what they are for.
@@ -83,7 +83,7 @@ impl Connection {
     pub fn receive(&self, all: bool) {
         let Some(fd) = self.fd() else { return };
         let Ok(mut inn) = self.inn.try_lock() else { return };
-        if inn.over || self.home.is_full() {
+        if inn.over || self.home.news.is_full() {
             return;
         }
         let mut taken = 0;

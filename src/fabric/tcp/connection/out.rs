@@ -8,7 +8,7 @@ use super::{Connection, code_of};
 use crate::base::clock::now_ns;
 use crate::base::lock::lock;
 use crate::fabric::network::device::Completion;
-use crate::fabric::tcp::frame::Name;
+use crate::fabric::served::frame::Name;
 use crate::fabric::tcp::socket;
 
 /// Bytes of records that are held back at most until something else goes.

@@ -5,12 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::frame::{Greeting, HEADER, Header, Kind, Name};
+use super::super::greeting::Greeting;
 use super::super::network::Tcp;
-use super::super::port::{Port, Reached};
 use crate::fabric::network::device::{
     Access, Completion, Data, Device, DeviceError, Pair, Place, Request, Status, What,
 };
+use crate::fabric::served::frame::{HEADER, Header, Kind, Name};
+use crate::fabric::served::port::{Port, Reached};
 
 /// A process, an end of a connection there, and the other end.
 fn connected() -> (Tcp, Arc<dyn Pair>, TcpStream) {
@@ -18,7 +19,7 @@ fn connected() -> (Tcp, Arc<dyn Pair>, TcpStream) {
 }
 
 fn device() -> Tcp {
-    Tcp::open(Port { name: "lo".into(), ip: IpAddr::V4(Ipv4Addr::LOCALHOST) }).expect("sockets")
+    Tcp::open(Port { network: "tcp", name: "lo".into(), ip: IpAddr::V4(Ipv4Addr::LOCALHOST) }).expect("sockets")
 }
 
 fn connected_to(device: Tcp) -> (Tcp, Arc<dyn Pair>, TcpStream) {

@@ -12,6 +12,8 @@ use crate::fabric::network::interface::leads_out;
 /// An address of this machine, and its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
+    /// The network that it is used by, as `FMPL_NETWORK` calls it.
+    pub network: &'static str,
     /// The interface.
     pub name: String,
     /// Its address.
@@ -20,21 +22,21 @@ pub struct Port {
 
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tcp on {} ({})", self.name, self.ip)
+        write!(f, "{} on {} ({})", self.network, self.name, self.ip)
     }
 }
 
 impl Port {
     /// The one that is named, by its interface or address; otherwise the best. `Setting`: there is none of that name.
-    pub fn choose(wish: Option<&str>) -> Result<Port> {
+    pub fn choose(network: &'static str, wish: Option<&str>) -> Result<Port> {
         let all = addresses().map_err(|e| {
             Error::new(Code::System, format!("asking for the addresses of this machine (getifaddrs): {e}"))
         })?;
-        let ports = all.into_iter().map(|(name, ip)| Port { name, ip }).collect();
-        Port::best(ports, wish)
+        let ports = all.into_iter().map(|(name, ip)| Port { network, name, ip }).collect();
+        Port::best(network, ports, wish)
     }
 
-    fn best(mut ports: Vec<Port>, wish: Option<&str>) -> Result<Port> {
+    fn best(network: &str, mut ports: Vec<Port>, wish: Option<&str>) -> Result<Port> {
         // An address of a link is none without the link's number, which the others count differently.
         ports.retain(|p| !matches!(p.ip, IpAddr::V6(ip) if ip.is_unicast_link_local()));
         let there: Vec<String> = ports.iter().map(|p| format!("{} ({})", p.name, p.ip)).collect();
@@ -48,7 +50,7 @@ impl Port {
             Some(wish) => Error::new(
                 Code::Setting,
                 format!(
-                    "FMPL_NETWORK=tcp:{wish}: no interface or address {wish} that is up; there are: {}",
+                    "FMPL_NETWORK={network}:{wish}: no interface or address {wish} that is up; there are: {}",
                     there.join(", ")
                 ),
             ),
@@ -59,7 +61,7 @@ impl Port {
 
 /// Where a process is reached: its sockets of datagrams and of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reached {
+pub(in crate::fabric) struct Reached {
     pub ip: IpAddr,
     pub datagrams: u16,
     pub connections: u16,
@@ -115,6 +117,39 @@ impl Reached {
     }
 }
 
+/// The same as the system has it, and its length.
+pub(in crate::fabric) fn native(at: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: all zero is a value of it.
+    let mut there: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let place = (&raw mut there).cast::<u8>();
+    let len = match at {
+        SocketAddr::V4(to) => {
+            let v4 = libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: to.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(to.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: there is room for all kinds of addresses.
+            unsafe { place.cast::<libc::sockaddr_in>().write(v4) };
+            size_of_val(&v4)
+        }
+        SocketAddr::V6(to) => {
+            let v6 = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as u16,
+                sin6_port: to.port().to_be(),
+                sin6_flowinfo: 0,
+                sin6_addr: libc::in6_addr { s6_addr: to.ip().octets() },
+                sin6_scope_id: to.scope_id(),
+            };
+            // SAFETY: as above.
+            unsafe { place.cast::<libc::sockaddr_in6>().write(v6) };
+            size_of_val(&v6)
+        }
+    };
+    (there, len as libc::socklen_t)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,10 +166,11 @@ mod tests {
 
     #[test]
     fn what_leads_to_others_is_used() {
-        let port = |name: &str, ip: &str| Port { name: name.into(), ip: ip.parse().expect("an address") };
+        let port =
+            |name: &str, ip: &str| Port { network: "tcp", name: name.into(), ip: ip.parse().expect("an address") };
         let all =
             || vec![port("lo", "127.0.0.1"), port("a", "fe80::1"), port("b", "2001:db8::1"), port("c", "192.0.2.1")];
-        let best = |ports: Vec<Port>, wish| Port::best(ports, wish).map(|p| p.name).map_err(|e| e.code());
+        let best = |ports: Vec<Port>, wish| Port::best("tcp", ports, wish).map(|p| p.name).map_err(|e| e.code());
         assert_eq!(best(all(), None), Ok("c".into()));
         assert_eq!(best(all(), Some("lo")), Ok("lo".into()));
         assert_eq!(best(all(), Some("2001:db8::1")), Ok("b".into()));

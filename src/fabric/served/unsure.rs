@@ -16,7 +16,7 @@ enum Way {
 
 /// See the head of this file. Holds a file without a name, if copies have needed one.
 #[derive(Debug, Default)]
-pub(super) struct Unsure(Mutex<Option<OwnedFd>>);
+pub(in crate::fabric) struct Unsure(Mutex<Option<OwnedFd>>);
 
 impl Unsure {
     /// Writes bytes there. `None`: not all of it can be written.
@@ -59,7 +59,7 @@ impl Unsure {
     unsafe fn copy_by_file(&self, buffer: *mut u8, memory: *mut u8, len: usize, way: Way) -> Option<()> {
         let mut file = lock(&self.0);
         if file.is_none() {
-            *file = system::memfd(c"fmpl-tcp", libc::MFD_CLOEXEC).ok();
+            *file = system::memfd(c"fmpl-unsure", libc::MFD_CLOEXEC).ok();
         }
         let fd = file.as_ref()?.as_raw_fd();
         let (from, to) = if way == Way::ToMemory { (buffer, memory) } else { (memory, buffer) };

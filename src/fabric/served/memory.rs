@@ -11,7 +11,7 @@ use crate::fabric::network::device::{Access, Change, Place, Registrar, Registrat
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(in crate::fabric) struct Memory {
     table: RwLock<Table>,
     unsure: Unsure,
 }
@@ -117,7 +117,7 @@ impl Registrar for Memory {
         }
     }
     fn name(&self) -> String {
-        "tcp".into()
+        "this process".into()
     }
 }
 
@@ -151,7 +151,7 @@ const WHOLE: usize = 1 << 10;
 /// # Safety
 /// So many bytes may be written there.
 #[inline]
-pub(super) unsafe fn put(bytes: &[u8], to: *mut u8) {
+pub(in crate::fabric) unsafe fn put(bytes: &[u8], to: *mut u8) {
     if bytes.len() <= WHOLE {
         // SAFETY: as the caller promises.
         unsafe { show(bytes, to) };

@@ -1,29 +1,25 @@
-//! What goes over a connection: a header of 32 bytes, and the bytes that it announces.
+//! What goes from one end to the other: frames, each a header of 32 bytes, and the bytes that it announces.
 //!
 //! ```text
 //!   kind 1 | completes 1 | 0 | length 4 | key 4 | number 4 | address 8 | request 8
 //! ```
-//! Before the first one the end that has dialled says which connection this is: see [`Greeting`].
 
 /// Bytes of a header.
-pub(super) const HEADER: usize = 32;
-/// Bytes of a [`Greeting`].
-pub(super) const GREETING: usize = 32;
-const GREETS: u64 = u64::from_le_bytes(*b"FMPL tcp");
+pub(in crate::fabric) const HEADER: usize = 32;
 
 /// Four bytes, and eight, as a number.
 #[inline]
-pub(super) fn half(b: &[u8], at: usize) -> u32 {
+pub(in crate::fabric) fn half(b: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
 }
 #[inline]
-pub(super) fn word(b: &[u8], at: usize) -> u64 {
+pub(in crate::fabric) fn word(b: &[u8], at: usize) -> u64 {
     u64::from(half(b, at)) | u64::from(half(b, at + 4)) << 32
 }
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::fabric) enum Kind {
     /// The bytes behind it are written there.
     Write,
     /// The same, and the number is told.
@@ -47,7 +43,7 @@ const KINDS: [Kind; 8] =
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(in crate::fabric) struct Header {
     pub kind: Kind,
     /// The other end says when it is over.
     pub asks: bool,
@@ -100,33 +96,9 @@ impl Header {
 
 /// One end of a connection as the other knows it: its number in its process, and a word that nobody could have guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+pub(in crate::fabric) struct Name {
     pub number: u32,
     pub token: u64,
-}
-
-/// What the end that dials says first: with whom it wants to speak, and who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Greeting {
-    pub to: Name,
-    pub from: Name,
-}
-
-impl Greeting {
-    pub fn encode(&self) -> [u8; GREETING] {
-        let mut b = [0; GREETING];
-        b[..8].copy_from_slice(&GREETS.to_le_bytes());
-        b[8..12].copy_from_slice(&self.to.number.to_le_bytes());
-        b[12..16].copy_from_slice(&self.from.number.to_le_bytes());
-        b[16..24].copy_from_slice(&self.to.token.to_le_bytes());
-        b[24..].copy_from_slice(&self.from.token.to_le_bytes());
-        b
-    }
-    /// `None`: somebody else has dialled.
-    pub fn decode(b: &[u8; GREETING]) -> Option<Greeting> {
-        let name = |number: usize, token: usize| Name { number: half(b, number), token: word(b, token) };
-        (word(b, 0) == GREETS).then(|| Greeting { to: name(8, 16), from: name(12, 24) })
-    }
 }
 
 #[cfg(test)]
@@ -146,8 +118,5 @@ mod tests {
             bytes[at] = byte;
             assert_eq!(Header::decode(&bytes), None);
         }
-        let greeting = Greeting { to: Name { number: 1, token: !2 }, from: Name { number: !3, token: 4 } };
-        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
-        assert_eq!(Greeting::decode(&[b'G'; GREETING]), None);
     }
 }

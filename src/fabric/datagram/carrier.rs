@@ -1,0 +1,57 @@
+//! The seam between channels and who carries their datagrams. Datagrams may be lost, doubled and late, and overtake each other; what arrives
+//! is whole. (What arrives damaged has a check that is wrong.)
+
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+
+use crate::base::error::Result;
+
+/// Bytes by which a carrier knows where a process is reached.
+pub(in crate::fabric) const SPOT: usize = 24;
+/// Where datagrams reach a process; what is in it the carrier knows.
+pub(in crate::fabric) type Spot = [u8; SPOT];
+
+/// Datagrams of a [batch](Carrier::send) at most.
+pub(in crate::fabric) const BATCH: usize = 32;
+
+/// What a datagram, or a short frame, costs beside its bytes where it waits to be received.
+pub(in crate::fabric) const OVERHEAD: u32 = 512;
+
+/// What carries the datagrams of a process. All calls may come from several threads at a time, but [`receive`](Carrier::receive).
+pub(in crate::fabric) trait Carrier: Send + Sync + fmt::Debug {
+    /// What and where it is, for messages.
+    fn describe(&self) -> String;
+    /// The network, as both ends must have it.
+    fn network(&self) -> String;
+    /// Bytes of a datagram at most.
+    fn most(&self) -> usize;
+    /// Bytes of datagrams, each counted with [`OVERHEAD`], for which there is room until they are received.
+    fn room(&self) -> u32;
+    /// Where datagrams reach this process.
+    fn spot(&self) -> Spot;
+    /// Sends datagrams, [`BATCH`] at most: each of the parts from where the one before ends up to its own end. How many have left; the others
+    /// have not.
+    ///
+    /// # Safety
+    /// The parts can be read.
+    unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize>;
+    /// Hands over what has come, a batch of it; may there be more? By one thread at a time.
+    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool>;
+    /// Hands over where nobody was when datagrams came.
+    fn refusals(&self, with: &mut dyn FnMut(&Spot));
+    /// Is readable when something has come, since it was armed.
+    fn fd(&self) -> RawFd;
+    /// The next to come is told. What came before is to be received afterwards, once more.
+    fn arm(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Who waited there is awake.
+    fn is_awake(&self) {}
+    /// Why somebody may not have answered, as far as can be told.
+    fn why_silent(&self, _of: &Spot) -> Option<String> {
+        None
+    }
+    /// Bytes of memory for what comes.
+    fn bytes(&self) -> usize;
+}

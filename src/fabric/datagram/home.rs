@@ -1,0 +1,330 @@
+//! What all channels of a process share: what peers may reach, how much may be under way together, which channels have something to do, and
+//! what has come that is told elsewhere.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+
+use super::carrier::{Carrier, OVERHEAD, Spot};
+use super::channel::Channel;
+use super::channel::out::Batch;
+use super::flow::NEVER;
+use super::packet::channel_of;
+use crate::base::clock::now_ns;
+use crate::base::key::{Checks, Key};
+use crate::base::lock::lock;
+use crate::fabric::network::device::DATAGRAM;
+use crate::fabric::served::memory::Memory;
+use crate::fabric::served::news::{Came, News};
+use crate::fabric::served::sleeper::Sleeper;
+
+/// After so long without a word of the other end a channel has failed.
+pub(super) const SILENCE_NS: u64 = 12_000_000_000;
+/// Requests of all channels that are under way at most, and answers to others' beside them.
+const REQUESTS: usize = 4096;
+const ANSWERS: usize = 4096;
+/// Bytes of frames that have come early, of all channels, at most.
+const EARLY: usize = 1 << 20;
+/// Peers that were heard within so long count as senders, among whom what there is room for is divided.
+const HEARD_NS: u64 = 4_000_000;
+/// Batches that are taken by one call at most, so that whoever waits sees what has come before.
+const BATCHES: usize = 8;
+/// While something was to do lately the thread looks this often, so that it need not be woken for what is to be done later than that.
+const NAP_NS: u64 = 20_000_000;
+const LATELY_NS: u64 = 1_000_000_000;
+
+/// Something of which all channels of a process have so many at most.
+#[derive(Debug)]
+pub(super) struct Bounded {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+impl Bounded {
+    fn new(most: usize) -> Bounded {
+        Bounded { taken: AtomicUsize::new(0), most }
+    }
+    /// Takes so many, if there are.
+    pub fn take(&self, n: usize) -> bool {
+        let before = self.taken.fetch_add(n, Ordering::Relaxed);
+        if before + n > self.most {
+            self.give_back(n);
+            return false;
+        }
+        true
+    }
+    pub fn give_back(&self, n: usize) {
+        self.taken.fetch_sub(n, Ordering::Relaxed);
+    }
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// How often something happened.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Datagrams with a wrong check, or of no channel.
+    pub strange: AtomicU64,
+    /// Frames sent, sent again, that had come before, and that came too early to be kept.
+    pub sent: AtomicU64,
+    pub again: AtomicU64,
+    pub doubled: AtomicU64,
+    pub dropped: AtomicU64,
+}
+
+/// Adds one, or more.
+pub(super) fn count(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Who was heard of late: in this stretch of time, and in the one before.
+#[derive(Debug, Default)]
+struct Heard {
+    stretch: AtomicU32,
+    now: AtomicU32,
+    before: AtomicU32,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub carrier: Box<dyn Carrier>,
+    pub memory: Arc<Memory>,
+    pub news: News,
+    pub sleeper: Sleeper,
+    pub counts: Counts,
+    pub requests: Bounded,
+    pub answers: Bounded,
+    pub early: Bounded,
+    pub batch: Mutex<Batch>,
+    checks: OnceLock<Checks>,
+    all: RwLock<HashMap<u32, Weak<Channel>>>,
+    last: AtomicU32,
+    /// Those that have something to do by themselves, and when the first of it is.
+    busy: Mutex<Vec<Weak<Channel>>>,
+    due_ns: AtomicU64,
+    /// When something became busy last, and until when the thread sleeps.
+    stirred_ns: AtomicU64,
+    sleeps_until_ns: AtomicU64,
+    /// Turns of waits since something was held back.
+    pub turns: AtomicU32,
+    receiving: Mutex<()>,
+    ticking: Mutex<()>,
+    heard: Heard,
+}
+
+impl Home {
+    pub fn new(carrier: Box<dyn Carrier>, memory: Arc<Memory>, sleeper: Sleeper) -> Home {
+        Home {
+            carrier,
+            memory,
+            news: News::default(),
+            sleeper,
+            counts: Counts::default(),
+            requests: Bounded::new(REQUESTS),
+            answers: Bounded::new(ANSWERS),
+            early: Bounded::new(EARLY),
+            batch: Mutex::default(),
+            checks: OnceLock::new(),
+            all: RwLock::default(),
+            last: AtomicU32::new(0),
+            busy: Mutex::default(),
+            due_ns: AtomicU64::new(NEVER),
+            stirred_ns: AtomicU64::new(0),
+            sleeps_until_ns: AtomicU64::new(0),
+            turns: AtomicU32::new(0),
+            receiving: Mutex::default(),
+            ticking: Mutex::default(),
+            heard: Heard::default(),
+        }
+    }
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        now_ns()
+    }
+    /// Datagrams are of the job with this key from now on.
+    pub fn know(&self, job: &Key) {
+        let _ = self.checks.set(job.derive("channels", &[]).checks());
+    }
+    /// By which datagrams are known; `None`: the job is not known yet.
+    pub fn checks(&self) -> Option<&Checks> {
+        self.checks.get()
+    }
+
+    /// A channel is to be known by a number, with which it is made.
+    pub fn add(&self, make: impl FnOnce(u32) -> Arc<Channel>) -> Arc<Channel> {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            if number != 0 && !all.contains_key(&number) {
+                let channel = make(number);
+                all.insert(number, Arc::downgrade(&channel));
+                return channel;
+            }
+        }
+    }
+    /// A channel is gone.
+    pub fn forget(&self, number: u32) {
+        self.all.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    }
+    fn of(&self, number: u32) -> Option<Arc<Channel>> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner).get(&number)?.upgrade()
+    }
+    /// A peer has sent something; in which stretch of time it did so last.
+    pub fn is_heard(&self, last: &mut u32, now: u64) {
+        let (of, stretch) = (&self.heard, (now / HEARD_NS) as u32);
+        let before = of.stretch.swap(stretch, Ordering::Relaxed);
+        if before != stretch {
+            let senders = of.now.swap(0, Ordering::Relaxed);
+            of.before.store(if stretch.wrapping_sub(before) == 1 { senders } else { 0 }, Ordering::Relaxed);
+        }
+        if std::mem::replace(last, stretch) != stretch {
+            of.now.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    /// Bytes that each peer may have under way to this process now.
+    pub fn grant(&self) -> u32 {
+        let (now, before) = (self.heard.now.load(Ordering::Relaxed), self.heard.before.load(Ordering::Relaxed));
+        (self.carrier.room() / 4 * 3 / now.max(before).max(1)).max(OVERHEAD)
+    }
+
+    /// A channel has something to do by itself, not before then.
+    pub fn is_busy(&self, channel: Weak<Channel>, due_ns: u64, now: u64) {
+        lock(&self.busy).push(channel);
+        self.stirred_ns.store(now, Ordering::Relaxed);
+        self.is_due(due_ns);
+    }
+    /// The same of one that is busy already.
+    pub fn is_due(&self, due_ns: u64) {
+        // SYNC POINT: pairs with `rest_for`: the thread sees when something is due, or this that it sleeps longer.
+        if self.due_ns.fetch_min(due_ns, Ordering::SeqCst) > due_ns
+            && !self.sleeper.lets_wait()
+            && self.sleeps_until_ns.load(Ordering::SeqCst) > due_ns.saturating_add(NAP_NS)
+            && !self.sleeper.is_caller()
+        {
+            self.sleeper.wake();
+        }
+    }
+    /// How long the thread may sleep, of at most so many nanoseconds.
+    pub fn rest_for(&self, most_ns: u64) -> u64 {
+        let now = self.now();
+        let is_lively = now.saturating_sub(self.stirred_ns.load(Ordering::Relaxed)) < LATELY_NS;
+        let until = now.saturating_add(most_ns).min(if is_lively { now + NAP_NS } else { NEVER });
+        // SYNC POINT: pairs with `is_due`.
+        self.sleeps_until_ns.store(until, Ordering::SeqCst);
+        until.min(self.due_ns.load(Ordering::SeqCst)).saturating_sub(now)
+    }
+    /// The thread is awake.
+    pub fn is_awake(&self) {
+        self.sleeps_until_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// Does for all channels what is due, or, with `all`, what can be done now.
+    pub fn tick(&self, all: bool) {
+        let now = self.now();
+        if !all && now < self.due_ns.load(Ordering::Relaxed) {
+            return;
+        }
+        // One at a time: what is due is said anew by whom is asked.
+        let Ok(_one) = self.ticking.try_lock() else { return };
+        // Before the list is taken: whoever comes later says again when something is due.
+        self.due_ns.store(NEVER, Ordering::SeqCst);
+        let channels = std::mem::take(&mut *lock(&self.busy));
+        let mut still: Vec<Weak<Channel>> = Vec::with_capacity(channels.len());
+        for weak in channels {
+            let Some(channel) = weak.upgrade() else { continue };
+            if let Some(due_ns) = channel.tick(all, now) {
+                still.push(weak);
+                self.is_due(due_ns);
+            }
+        }
+        lock(&self.busy).append(&mut still);
+    }
+    /// Is something to do?
+    #[inline]
+    pub fn has_something(&self) -> bool {
+        self.due_ns.load(Ordering::Relaxed) != NEVER
+    }
+
+    /// A number has come by a channel.
+    pub fn tell_number(&self, channel: u32, number: u32) {
+        self.news.add(Came::Number(channel, number));
+    }
+    /// Bytes of its memory beside the channels themselves: for what comes, and what is under way.
+    pub fn bytes(&self) -> usize {
+        let under_way = self.requests.taken() + self.answers.taken();
+        let leaving = lock(&self.batch).bytes();
+        self.carrier.bytes() + leaving + under_way * Channel::BYTES_OF_A_REQUEST + self.early.taken()
+    }
+
+    /// What has happened, for who looks for losses.
+    pub fn story(&self) -> String {
+        let Counts { strange, sent, again, doubled, dropped } = &self.counts;
+        let [strange, sent, again, doubled, dropped] =
+            [strange, sent, again, doubled, dropped].map(|n| n.load(Ordering::Relaxed));
+        format!(
+            "{sent} frames sent, {again} of them again; {doubled} came again, {dropped} too early; {strange} datagrams of strangers"
+        )
+    }
+
+    /// Takes what has come, unless somebody is at it.
+    pub fn receive(&self) {
+        let Ok(_one) = self.receiving.try_lock() else { return };
+        let mut touched: Vec<Arc<Channel>> = Vec::new();
+        for _ in 0..BATCHES {
+            if self.news.is_full() {
+                break;
+            }
+            let got = self.carrier.receive(&mut |datagram| self.take(datagram, &mut touched));
+            let now = if touched.is_empty() { 0 } else { self.now() };
+            touched.drain(..).for_each(|channel| channel.after(now));
+            match got {
+                Ok(true) => {}
+                Err(e) if !matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => {
+                    self.take_refusals();
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// What one datagram is for.
+    fn take(&self, datagram: &[u8], touched: &mut Vec<Arc<Channel>>) {
+        if let Some(number) = channel_of(datagram) {
+            let known = self.checks().zip(self.of(number));
+            match known {
+                Some((checks, channel)) if channel.take(datagram, checks) => {
+                    if !touched.iter().any(|one| Arc::ptr_eq(one, &channel)) {
+                        touched.push(channel);
+                    }
+                }
+                _ => {
+                    count(&self.counts.strange, 1);
+                    self.news.add(Came::Damaged);
+                }
+            }
+            return;
+        }
+        self.news.add(match <&[u8; DATAGRAM]>::try_from(datagram) {
+            Ok(whole) => Came::Datagram(Box::new(*whole)),
+            Err(_) => Came::Damaged,
+        });
+    }
+
+    /// Where nobody was: whoever waits for an answer from there hears of it.
+    pub fn take_refusals(&self) {
+        let mut refused: Vec<Spot> = Vec::new();
+        self.carrier.refusals(&mut |spot| refused.push(*spot));
+        if refused.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let busy: Vec<Arc<Channel>> = lock(&self.busy).iter().filter_map(Weak::upgrade).collect();
+        for channel in busy {
+            channel.is_refused_at(&refused, now);
+        }
+    }
+}
