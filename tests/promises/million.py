@@ -163,6 +163,9 @@ def _():
     return f"{len(rows)} rows: {max(r[0] for r in rows)}x, {max(max(r[1:]) for r in rows)}x", well
 
 
+# ---- data without connections
+
+
 def one_way(network):
     """Nanoseconds of 8 B and of 1 MB one way between two pretended nodes, by blocks."""
     with tempfile.TemporaryDirectory() as directory:
