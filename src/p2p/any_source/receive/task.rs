@@ -84,7 +84,9 @@ impl Both<'_> {
     fn finish(&self, first: First, to: Run) -> Result<Came> {
         match first {
             First::Message(arrived) => Ok(Came::Message(arrived)),
-            First::News(news) => multicast::follow_news(self.ep, self.context, self.news, news, to).map(Came::Multicast),
+            First::News(news) => {
+                multicast::follow_news(self.ep, self.context, self.news, news, to).map(Came::Multicast)
+            }
         }
     }
 
