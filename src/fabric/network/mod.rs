@@ -43,7 +43,7 @@ pub mod simulated;
 mod stamps;
 mod turns;
 // What asks it is the switching of ways, which comes with the connectionless route.
-#[cfg_attr(not(test), expect(dead_code))]
+#[cfg_attr(any(not(test), loom, miri), expect(dead_code))]
 mod ways;
 
 pub use device::{Access, Change, Piece, Place};

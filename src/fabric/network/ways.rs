@@ -20,7 +20,7 @@
 
 use std::collections::HashMap;
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, miri))))]
 mod tests;
 
 /// How messages of a source come.
