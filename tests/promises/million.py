@@ -25,6 +25,28 @@ def _():
     return ", ".join(f"{value / 1e6:.1f} MB" for value in found.values()), held
 
 
+@line("million", "fmpl model: FMPL's own at 2^20 nodes of 4, every budget that it has full (no rings without connections yet)", "<= 64 MB")
+def _():
+    rows = model(1 << 20, 4)["ours"]
+    return f"{rows['all'] / 1e6:.1f} MB", rows["all"] <= 64e6
+
+
+@line("million", "what the model says of a context beside what three peers add over TCP, by component", "within 5 %")
+def _():
+    said = json.loads(subprocess.run([bench.fmpl, "model", "--json"], capture_output=True, text=True).stdout)
+    done = subprocess.run([bench.fmpl, "info", "--memory", "4"], env={**os.environ, "FMPL_NETWORK": "tcp"}, capture_output=True, text=True)
+    if done.returncode:
+        raise Missing(done.stderr[-300:])
+    found = {name: int(more) / 3 for more, name in re.findall(r"\d+ +\+(\d+)  (.*)", done.stdout)}
+    fronts = "between nodes: fronts and pages of lanes"
+    # A connection of TCP has a buffer of 8 KiB, which is counted with the fronts.
+    found[fronts] = found.get(fronts, 0) - 8192
+    all_of = {**said["context"], fronts: said["fronts"]}
+    apart = {name: found.get(name, 0) / bytes - 1 for name, bytes in all_of.items()}
+    text = ", ".join(f"{found.get(name, 0):.0f} ({part:+.1%})" for name, part in apart.items())
+    return text, all(abs(part) <= 0.05 for part in apart.values())
+
+
 LOOKED = {}
 
 

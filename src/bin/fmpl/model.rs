@@ -59,6 +59,32 @@ struct Model {
     contexts: f64,
 }
 
+/// What FMPL takes, as `fmpl info --memory` counts it over TCP (`tests/shows million` compares them); what a device keeps for a connection
+/// comes on top. A context, by component: under the names by which they are counted there.
+const CONTEXT: [(&str, f64); 4] = [
+    ("lanes", 12288.),
+    ("lanes: numbers and sides of their indices", 8192.),
+    ("between nodes: state of indices", 4992.),
+    ("between nodes: links with peers", 880.),
+];
+/// Of a context too: the fronts of 64 indices, and the lane's page.
+const FRONTS: f64 = 20480.;
+/// A communicator, for a rank: in a job of 4, and more each time that it doubles.
+const COMMUNICATOR: [f64; 2] = [1488., 680.];
+/// The table of registrations, for each.
+const REGISTRATION: f64 = 97.;
+/// A place of the node's tables of connections and contexts.
+const PLACE: f64 = 32.;
+/// Connections and registrations of a node, as they are without a setting.
+const CONNECTIONS: f64 = 128.;
+const REGISTRATIONS: f64 = 65536.;
+/// Of a rank: datagrams and bounce buffers; header and board of its region; table of lanes, doors, tables of the spool, stacks of three threads.
+const STAGING: f64 = 32768. + 8. * 65536.;
+const REGION: f64 = 8192.;
+const PROCESS: f64 = 65536. + 32768. + 8192. + 3. * 16384.;
+/// The keeper of a node: values that were asked for; an address of another keeper, of which there are 63 for each power of 64; a rank of the node.
+const KEEPER: [f64; 3] = [32768., 24., 800.];
+
 impl Model {
     fn new(o: &Options) -> Model {
         let [m, nodes, c, contexts] = [o.ranks, o.nodes, o.communicators, o.contexts].map(|v| v as f64);
@@ -118,12 +144,31 @@ impl Model {
     }
 }
 
+impl Model {
+    /// With every budget full. FMPL has no rings for senders without connections yet, and no switching between ways.
+    fn ours(&self) -> Vec<Row> {
+        let Model { n, m, c, contexts: g } = *self;
+        let doublings = (n / 4.).log2().max(0.);
+        let keepers = 63. * (n / m).log(64.).ceil().max(1.);
+        vec![
+            (GROUPS, (COMMUNICATOR[0] + COMMUNICATOR[1] * doublings) * (c + 1.) * m),
+            (HIGH, CONTEXT.iter().map(|(_, bytes)| bytes).sum::<f64>() * g),
+            (LOW, FRONTS * g),
+            (BUFFERS, STAGING * m + REGISTRATION * REGISTRATIONS),
+            (SHARED, REGION * m + PLACE * (g + CONNECTIONS)),
+            (LAUNCHER, KEEPER[0] + KEEPER[1] * keepers + KEEPER[2] * m),
+            (OTHER, PROCESS * m),
+        ]
+    }
+}
+
 /// The columns: what they are called, in JSON and in the table, and their rows.
-fn columns(model: &Model) -> [(&'static str, &'static str, Vec<Row>); 3] {
+fn columns(model: &Model) -> [(&'static str, &'static str, Vec<Row>); 4] {
     [
         ("baseline", "usual way", model.baseline()),
         ("printed", "paper, printed", model.reduced(false)),
         ("corrected", "paper, corrected", model.reduced(true)),
+        ("ours", "FMPL", model.ours()),
     ]
 }
 
@@ -153,15 +198,17 @@ pub fn main(o: &Options) -> ExitCode {
         let found: Value = columns.iter().map(|(key, _, rows)| ((*key).to_owned(), of(rows))).collect();
         let job =
             json!({ "nodes": o.nodes, "ranks": o.ranks, "contexts": o.contexts, "communicators": o.communicators });
-        println!("{}", json!({ "job": job, "bytes_of_a_node": found }));
+        let context: Value = CONTEXT.iter().map(|(name, bytes)| ((*name).to_owned(), json!(bytes))).collect();
+        println!("{}", json!({ "job": job, "bytes_of_a_node": found, "context": context, "fronts": FRONTS }));
         return ExitCode::SUCCESS;
     }
     println!(
         "memory of a node, {} nodes of {} ranks, {} contexts, {} communicators (the paper's model; docs/memory.md)",
         o.nodes, o.ranks, o.contexts, o.communicators
     );
-    let line =
-        |name: &str, cells: [String; 3]| println!("{name:20} {:>16} {:>16} {:>16}", cells[0], cells[1], cells[2]);
+    let line = |name: &str, cells: [String; 4]| {
+        println!("{name:20} {:>16} {:>16} {:>16} {:>16}", cells[0], cells[1], cells[2], cells[3])
+    };
     line("", columns.each_ref().map(|(_, title, _)| (*title).to_owned()));
     for (name, _) in &columns[1].2 {
         let cell =
@@ -182,6 +229,13 @@ mod tests {
 
     fn mb(bytes: f64) -> f64 {
         (bytes / 1e5).round() / 10.
+    }
+
+    /// What a node takes is bounded by its budgets: by how large the job is in its logarithm only.
+    #[test]
+    fn ours_hardly_knows_how_large_the_job_is() {
+        let [million, thousand] = [1 << 20, 1 << 10].map(|nodes| sum(&model(nodes, 4).ours()));
+        assert!(million < 64e6 && million < 1.01 * thousand, "{million} {thousand}");
     }
 
     #[test]
