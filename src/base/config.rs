@@ -2,6 +2,8 @@
 //!
 //! A value that cannot be used is an error that shows the possible ones; a name that starts with `FMPL_` and is no setting
 //! is reported once, since it is most likely misspelt.
+//!
+//! Long because each setting has a line of its own where it is kept, and one where it begins.
 
 mod table;
 mod ways;
@@ -280,6 +282,7 @@ pub struct Config {
 }
 
 impl Default for Config {
+    /// Long because each setting has a line.
     fn default() -> Config {
         Config {
             wait: WaitMode::Adaptive,

@@ -22,6 +22,7 @@ use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
 use crate::wait::Board;
 pub use name::Name;
+pub use opening::Place;
 
 /// A lane as this process has it: the records of one communicator with one peer. What all communicators share with this peer is in
 /// its [`Pair`], to which a lane dereferences.
@@ -105,17 +106,6 @@ impl core::ops::Deref for Lane {
         uses(self);
         &self.pair
     }
-}
-
-/// Which communicator a lane belongs to, in the numbers that its members agreed on. All zero for the world.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The communicator's number: no two that a rank ever belonged to have the same one.
-    pub epoch: u32,
-    /// The first of its units.
-    pub unit: u32,
-    /// How many they are.
-    pub units: u32,
 }
 
 /// [`Lane::special`]: sends of this communicator are synchronous.

@@ -497,5 +497,4 @@ pub struct RingFlag {
     pub n: AtomicU64,
     _pad: [AtomicU64; 7],
 }
-
 mod shape_of_records;

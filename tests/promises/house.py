@@ -28,7 +28,6 @@ HOUSE_NEW = [
     ("src/launch/id.rs", "identifiers that the program passes round"),
     ("src/launch/keeper/", "start-up without a root that holds everything"),
     ("src/launch/costs.rs", "the same: what it costs a rank"),
-    ("src/bin/fmpl/model/startup.rs", "the same: for a million ranks, by simulation"),
     ("src/fabric/network/ways.rs", "the choice of ways from the history of sources"),
     ("src/ffi/c/outside.rs", "the same: the calls"),
     ("src/launch/slurm.rs", "plain steps of Slurm"),

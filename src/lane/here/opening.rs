@@ -2,6 +2,17 @@
 
 use super::*;
 
+/// Which communicator a lane belongs to, in the numbers that its members agreed on. All zero for the world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The communicator's number: no two that a rank ever belonged to have the same one.
+    pub epoch: u32,
+    /// The first of its units.
+    pub unit: u32,
+    /// How many they are.
+    pub units: u32,
+}
+
 impl Lane {
     /// Puts a lane of the world together. `window`: its window in the host's region. `indices`: what both sides have, without
     /// the system's.

@@ -41,6 +41,7 @@ mod member;
 mod note;
 mod record;
 mod spread;
+mod waiting;
 mod wide;
 
 use chunks::{CHUNK, Chunks};
@@ -48,6 +49,7 @@ pub(in crate::p2p::any_source) use early::Early;
 pub(in crate::p2p::any_source) use held::Held;
 pub(in crate::p2p) use record::members;
 use record::{ACKED, ENTERED, Record, Shared, Told};
+use waiting::{Complete, ForRoom};
 
 #[cfg(loom)]
 pub use record::MulticastBlock;
@@ -60,7 +62,7 @@ use super::check_buffer;
 use super::key_of;
 use super::receive::Incoming;
 use super::send::Message;
-use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::named::Named;
@@ -71,7 +73,7 @@ use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
 use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::wait::{Board, Operation, Scene, Waiter, Waits};
+use crate::wait::Waiter;
 
 /// The index of a communicator's ring for multicasts, behind those of the program.
 fn index_of(context: &Context) -> i32 {
@@ -458,84 +460,4 @@ fn withdraw(ep: &Endpoint, block: BlockRef) -> bool {
     let dies = is_dead_in(ep, &shared);
     is_complete(ep, block)
         || members(&shared.members()).all(|r| shared.has(ACKED, r) || !shared.has(ENTERED, r) || dies(r))
-}
-
-/// A wait for room in the spool, for which nobody rings.
-struct ForRoom {
-    ep: &'static Endpoint,
-}
-
-/// A wait for the end of a multicast.
-struct Complete {
-    ep: &'static Endpoint,
-    block: BlockRef,
-    since_ns: u64,
-}
-
-impl Complete {
-    fn is_wide(&self) -> bool {
-        self.ep.spool.is_held(self.block) && own(self.ep, self.block).is_some_and(|shared| shared.extra != 0)
-    }
-}
-
-fn waits(ep: &Endpoint) -> Waits {
-    Waits { operation: Operation::Multicast, peer: ep.rank, index: -1, comm: 0, bytes: 0, since_ns: 0 }
-}
-
-impl Scene for ForRoom {
-    fn board(&self) -> &'static Board {
-        self.ep.board()
-    }
-    fn bits(&self) -> u32 {
-        u32::MAX
-    }
-    fn ready(&self) -> bool {
-        false
-    }
-    fn meanwhile(&self) -> bool {
-        self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
-    }
-    fn gone(&self) -> Option<Error> {
-        None
-    }
-    fn waits(&self) -> Waits {
-        waits(self.ep)
-    }
-}
-
-impl Scene for Complete {
-    fn board(&self) -> &'static Board {
-        self.ep.board()
-    }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        // While the block is held the record is ours; a block that is done is taken again by nobody but this thread's process, whose
-        // new record would only be rung for without need.
-        own(self.ep, self.block).map(|shared| &shared.record.asleep)
-    }
-    fn is_ordered(&self) -> bool {
-        self.ep.is_ordered()
-    }
-    fn bits(&self) -> u32 {
-        u32::MAX
-    }
-    fn ready(&self) -> bool {
-        is_complete(self.ep, self.block)
-    }
-    fn fall_asleep(&self) -> bool {
-        // For units that come from other nodes nobody rings.
-        !self.is_wide() && self.sleep_word().map(crate::wait::mark_asleep).is_some()
-    }
-    fn meanwhile(&self) -> bool {
-        if self.is_wide() {
-            self.ep.tend_links();
-            wide::acquaint(self.ep, self.block, self.since_ns);
-        }
-        self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
-    }
-    fn gone(&self) -> Option<Error> {
-        of_the_dead(self.ep, self.block)
-    }
-    fn waits(&self) -> Waits {
-        waits(self.ep)
-    }
 }

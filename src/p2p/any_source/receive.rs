@@ -415,33 +415,6 @@ impl Incoming {
             ),
         )
     }
-
-    /// With an event descriptor: the sender of the next message is to ring.
-    fn arm(&self, ep: &'static Endpoint) {
-        let Some(event) = ep.event.get() else { return };
-        for share in self.shares() {
-            let word = &share.ring.header().asleep;
-            // SYNC POINT: pairs with the sender's look at it after it has published; ordered by `membarrier`.
-            word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
-        }
-        ep.order_event(event, || ep.is_ordered());
-        self.arm_far(ep);
-        if self.is_ready(ep) {
-            event.signal();
-        }
-    }
-
-    /// The request is over.
-    fn disarm(&self) {
-        if self.first.ring.header().asleep.load(Ordering::Relaxed) & EVENT == 0 {
-            return;
-        }
-        for share in self.shares() {
-            let word = &share.ring.header().asleep;
-            word.store(word.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
-        }
-        self.set_asleep_far(false);
-    }
 }
 
 /// The own ring of an index.

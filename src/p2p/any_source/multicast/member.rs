@@ -263,7 +263,7 @@ impl Scene for Arriving<'_> {
         false
     }
     fn waits(&self) -> Waits {
-        Waits { peer: self.master, ..super::waits(self.ep) }
+        Waits { peer: self.master, ..super::waiting::waits(self.ep) }
     }
 }
 
