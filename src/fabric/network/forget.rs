@@ -29,6 +29,8 @@ use crate::base::rules::{Rule, holds};
 
 /// From an attempt that was answered *kept* to the next, at first and at most.
 const AGAIN_NS: [u64; 2] = [100_000_000, 10_000_000_000];
+/// Attempts of all peers fall on multiples of this, so that many are made at one look at all links.
+const TOGETHER_NS: u64 = 100_000_000;
 /// From saying something to saying it again, at first and at most.
 const PATIENCE_NS: [u64; 2] = [20_000_000, 500_000_000];
 /// A peer that has only been met, and no more, is left alone for so long.
@@ -71,6 +73,13 @@ pub(super) struct Attempts {
     /// The next one is not to be made before, and the pause after that.
     next: u64,
     pause: u64,
+}
+
+impl Attempts {
+    /// The next one is made after a pause from now.
+    fn put_off(&mut self, now: u64) {
+        self.next = (now + self.pause).next_multiple_of(TOGETHER_NS);
+    }
 }
 
 /// What is done with a packet of some life.
@@ -191,7 +200,7 @@ impl Shared {
         }
         let attempts = &mut posted.attempts;
         attempts.pause = (attempts.pause * 2).clamp(AGAIN_NS[0], AGAIN_NS[1]);
-        attempts.next = now + attempts.pause;
+        attempts.put_off(now);
         if !self.close(link) {
             return Some(attempts.next);
         }
@@ -254,7 +263,7 @@ impl Shared {
                 self.forget_stamps(hello.from);
             }
             Kind::Kept if link.lives.is_closed() && hello.turn == posted.attempts.asked => {
-                posted.attempts.next = now_ns() + posted.attempts.pause;
+                posted.attempts.put_off(now_ns());
                 drop(posted);
                 self.open(&link);
                 self.nudge();
