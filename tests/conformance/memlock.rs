@@ -53,6 +53,11 @@ pub fn names_the_limit(text: &str) -> bool {
     text.contains("locked memory is limited to") && text.contains("`ulimit -l unlimited`")
 }
 
+/// Or whose limit is too low, which only that rank can name?
+pub fn names_whose_limit(text: &str) -> bool {
+    text.contains("start it with a higher limit on locked memory") && text.contains("`ulimit -l unlimited`")
+}
+
 fn copied() -> u64 {
     fmpl::comm::counter(Counter::RdmaCopied as i32).expect("a counter")
 }
