@@ -7,7 +7,6 @@ use std::marker::PhantomData;
 
 use crate::base::error::Result;
 use crate::base::layout::Layout;
-use crate::base::named::Named;
 use crate::comm::claim::{Claim, Claims, Direction};
 use crate::comm::plain::{bytes, incoming, outgoing, room};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
@@ -337,15 +336,7 @@ impl<'job> Comm<'job> {
 
     /// A bit for each of these ranks.
     pub(super) fn bitmap(&self, call: &str, members: impl IntoIterator<Item = usize>) -> Result<Vec<u64>> {
-        let mut bits = vec![0u64; self.size.div_ceil(64)];
-        for rank in members {
-            let word = bits.get_mut(rank / 64).ok_or_else(|| {
-                let text = format!("{call} to rank {rank} of communicator {} of {} ranks", Named(self.id), self.size);
-                crate::Error::new(crate::Code::Rank, text)
-            })?;
-            *word |= 1 << (rank % 64);
-        }
-        Ok(bits)
+        multicast::bitmap(call, self.id, self.size, members)
     }
 
     /// Waits until every member of a multicast has it. [`Code::Peer`](crate::Code::Peer) when one has died without.

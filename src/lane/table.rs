@@ -78,13 +78,6 @@ impl Used {
     }
 }
 
-impl Clone for Used {
-    fn clone(&self) -> Used {
-        self.door.inspect(|door| door.enter_beside());
-        Used { ..*self }
-    }
-}
-
 impl core::ops::Deref for Used {
     type Target = Lane;
     #[inline(always)]

@@ -19,18 +19,13 @@ use crate::base::key::{Key, random};
 use crate::base::log::{Level, tell};
 use crate::base::system::poll_for;
 use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair};
-use crate::fabric::network::link::PIECES;
 use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
 use crate::fabric::network::region::Domain;
 use crate::fabric::served::frame::Name;
+use crate::fabric::served::limits;
 use crate::fabric::served::memory::Memory;
 use crate::fabric::served::port::Port;
 use crate::fabric::served::sleeper::Sleeper;
-
-/// Longest request in bytes.
-const LONGEST: u32 = 1 << 20;
-/// Registering is little more than a note here.
-const COPY_MOST: u32 = 512;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -61,13 +56,6 @@ impl Datagrams {
         let domain = Domain::new(memory.clone(), Atomics::Both);
         Ok(Datagrams { home: Arc::new(Home::new(carrier, memory, sleeper)), domain })
     }
-
-    /// What follows; `some`: something has come that the thread deals with.
-    fn collected(&self, some: bool) {
-        if some && !self.home.sleeper.is_caller() {
-            self.home.sleeper.wake();
-        }
-    }
 }
 
 impl Drop for Datagrams {
@@ -84,17 +72,7 @@ impl Device for Datagrams {
         self.home.carrier.network()
     }
     fn limits(&self) -> Limits {
-        Limits {
-            longest: LONGEST,
-            write_most: LONGEST,
-            copy_most: COPY_MOST,
-            pieces: PIECES,
-            atomics: Atomics::Both,
-            silence_ns: SILENCE_NS,
-            holds_pages: false,
-            reads_early: false,
-            is_driven: true,
-        }
+        limits(SILENCE_NS, false)
     }
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
@@ -132,7 +110,7 @@ impl Device for Datagrams {
         self.home.receive();
         self.home.tick(!is_sleeper);
         let some = self.home.news.take(with);
-        self.collected(some);
+        self.home.sleeper.has_come(some);
         Ok(())
     }
 
@@ -145,7 +123,7 @@ impl Device for Datagrams {
             self.home.tick(turns == LEFT_ALONE);
         }
         let some = self.home.news.take(with);
-        self.collected(some);
+        self.home.sleeper.has_come(some);
         Ok(())
     }
 

@@ -266,9 +266,10 @@ impl Fabric {
     /// Bytes of its registered memory, by what it is for.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let bounces = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).len() * BOUNCE_BYTES;
-        let windows: usize = self.links().iter().map(|link| link.window_bytes() + link.pair_bytes()).sum();
+        let links = self.links();
+        let windows: usize = links.iter().map(|link| link.window_bytes() + link.pair_bytes()).sum();
         vec![
-            ("between nodes: links with peers", (self.links().len() * size_of::<Link>()) as u64),
+            ("between nodes: links with peers", (links.len() * size_of::<Link>()) as u64),
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
             ("between nodes: table of kept registrations", self.shared.cache.memory() as u64),

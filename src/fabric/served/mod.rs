@@ -15,3 +15,26 @@ pub(super) mod news;
 pub mod port;
 pub(super) mod sleeper;
 mod unsure;
+
+use super::network::device::{Atomics, Limits};
+use super::network::link::PIECES;
+
+/// Longest request in bytes.
+const LONGEST: u32 = 1 << 20;
+/// Registering is little more than a note here.
+const COPY_MOST: u32 = 512;
+
+/// What such a network can, whose pair has failed after so long without an answer; `reads_early`: as it is said there.
+pub(super) fn limits(silence_ns: u64, reads_early: bool) -> Limits {
+    Limits {
+        longest: LONGEST,
+        write_most: LONGEST,
+        copy_most: COPY_MOST,
+        pieces: PIECES,
+        atomics: Atomics::Both,
+        silence_ns,
+        holds_pages: false,
+        reads_early,
+        is_driven: true,
+    }
+}

@@ -56,6 +56,12 @@ impl Sleeper {
         // SYNC POINT: pairs with `sleep`: the thread sees that something is owed, or this that it sleeps.
         self.looks.load(Ordering::SeqCst)
     }
+    /// Somebody has collected; `some`: something has come that the thread deals with.
+    pub fn has_come(&self, some: bool) {
+        if some && !self.is_caller() {
+            self.wake();
+        }
+    }
     /// Ends the sleep, or the next one if nobody sleeps.
     pub fn wake(&self) {
         tell(&self.wake);

@@ -20,20 +20,16 @@ use crate::base::lock::lock;
 use crate::base::system::epoll::Event;
 use crate::base::system::{lengthen_queue, poll_for};
 use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair};
-use crate::fabric::network::link::PIECES;
 use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
 use crate::fabric::network::region::Domain;
 use crate::fabric::served::frame::Name;
+use crate::fabric::served::limits;
 use crate::fabric::served::memory::Memory;
 use crate::fabric::served::port::{Port, Reached};
 use crate::fabric::served::sleeper::{Sleeper, readable};
 
 /// After so long without an answer a connection has failed.
 const SILENCE_NS: u64 = 5_000_000_000;
-/// Longest request in bytes.
-const LONGEST: u32 = 1 << 20;
-/// Registering is little more than a note here.
-const COPY_MOST: u32 = 512;
 /// Turns after which it is asked in any case.
 const TURNS: u64 = 32;
 /// Who has dialled and does not say whom within so long is hung up on, as is the first of more than so many.
@@ -235,13 +231,6 @@ impl Tcp {
             connection.flush_or_watch();
         });
     }
-
-    /// What follows; `some`: something has come that the thread deals with.
-    fn collected(&self, some: bool) {
-        if some && !self.home.sleeper.is_caller() {
-            self.wake();
-        }
-    }
 }
 
 impl Device for Tcp {
@@ -252,17 +241,7 @@ impl Device for Tcp {
         "tcp".into()
     }
     fn limits(&self) -> Limits {
-        Limits {
-            longest: LONGEST,
-            write_most: LONGEST,
-            copy_most: COPY_MOST,
-            pieces: PIECES,
-            atomics: Atomics::Both,
-            silence_ns: SILENCE_NS,
-            holds_pages: false,
-            reads_early: true,
-            is_driven: true,
-        }
+        limits(SILENCE_NS, true)
     }
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
@@ -309,7 +288,7 @@ impl Device for Tcp {
         if !self.home.sleeper.is_caller() {
             self.home.sleeper.is_driven();
         }
-        self.collected(some);
+        self.home.sleeper.has_come(some);
         Ok(())
     }
 
@@ -330,7 +309,7 @@ impl Device for Tcp {
             }
         }
         some |= self.home.news.take(with);
-        self.collected(some);
+        self.home.sleeper.has_come(some);
         Ok(())
     }
 

@@ -67,11 +67,6 @@ impl Door {
         self.users.fetch_sub(1, Ordering::Release);
     }
 
-    /// Another one comes in by somebody who is in.
-    pub(super) fn enter_beside(&self) {
-        self.users.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Lets nobody in from here on, if nobody is.
     pub(super) fn close(&self) -> bool {
         // SYNC POINT: pairs with the release in `leave`.
@@ -145,7 +140,7 @@ impl Doors {
         door.lane.store(lane, Ordering::Relaxed);
         door.key.store(key, Ordering::Relaxed);
         door.next.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
-        door.enter_beside();
+        door.users.fetch_add(1, Ordering::Relaxed);
         door.open();
         // SYNC POINT: pairs with the acquire in `follow`.
         head.store(std::ptr::from_ref(door).cast_mut(), Ordering::Release);

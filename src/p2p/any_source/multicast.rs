@@ -105,6 +105,19 @@ pub fn bitmap_words(comm: i32) -> Result<usize> {
     Ok((endpoint()?.context(comm)?.group.size() as usize).div_ceil(64))
 }
 
+/// The bitmap of these ranks of a communicator of so many; `call`: for the error of one that there is not.
+pub fn bitmap(call: &str, comm: i32, size: usize, members: impl IntoIterator<Item = usize>) -> Result<Vec<u64>> {
+    let mut bits = vec![0u64; size.div_ceil(64)];
+    for rank in members {
+        let word = bits.get_mut(rank / 64).ok_or_else(|| {
+            let text = format!("{call} to rank {rank} of communicator {} of {size} ranks", Named(comm));
+            Error::new(Code::Rank, text)
+        })?;
+        *word |= 1 << (rank % 64);
+    }
+    Ok(bits)
+}
+
 /// Looks whether a bitmap names members, and no others: how many, and the first.
 pub(in crate::p2p) fn check_members(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<(usize, u32)> {
     let (me, size, comm) = (ep.rank, context.group.size(), Named(context.handle));

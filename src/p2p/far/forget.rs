@@ -120,7 +120,6 @@ fn is_slot_quiet(ep: &Endpoint, lane: &Lane, far: &Far, slot: usize) -> bool {
     if sends || receives || far.has_memory(slot) {
         return false;
     }
-    lane.take_over_outgoing(slot);
     lane.take_over_incoming(slot, progress.received.load(Ordering::Relaxed) + 1);
     let (sent, next) = (progress.sent.load(Ordering::Relaxed), progress.received.load(Ordering::Relaxed) + 1);
     let come = lane.receiving(slot).0.landing().is(next, lane.epoch) || far.chain_tail(slot) >= next;

@@ -8,7 +8,7 @@ use fmpl::comm::claim::{Claims, Direction};
 use fmpl::comm::requests::What;
 use fmpl::p2p::any_source::{self, Came, multicast};
 use fmpl::p2p::{self, PROC_NULL, TAG_ANY};
-use fmpl::{Code, Error, comm};
+use fmpl::{Code, comm};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
@@ -241,14 +241,9 @@ impl Comm {
         let mut export = Export::new();
         let memory = export.read(buf)?;
         let (data, comm) = (run(py, memory)?, group.id);
-        let mut bits = vec![0u64; group.size.div_ceil(64)];
         wait(py, group.about(None, None), || {
-            for rank in &members {
-                let Some(word) = bits.get_mut(*rank as usize / 64) else {
-                    return Err(Error::new(Code::Rank, format!("mcast to rank {rank}, which there is not")));
-                };
-                *word |= 1 << (rank % 64);
-            }
+            let members = members.iter().map(|rank| *rank as usize);
+            let bits = multicast::bitmap("mcast", comm, group.size, members)?;
             multicast::mcast(comm, data, &bits, false).map(drop)
         })
     }
