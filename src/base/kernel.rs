@@ -1,14 +1,17 @@
 //! The arithmetic of the predefined functions: out = a ∘ b, element by element, as loops that the compiler turns into vector code.
 //!
 //! The output may be one of the inputs, and then nothing else may overlap; each of the three cases has a loop of its own, in which
-//! the compiler knows that nothing overlaps. Buffers of a program may have any alignment. On x86-64 each loop exists twice,
-//! for every processor and for those with AVX2. Signed and unsigned integers share a loop where the bits are the same.
+//! the compiler knows that nothing overlaps. Buffers of a program may have any alignment. Each function exists twice: with
+//! these loops, on x86-64 for processors with AVX2, and for every processor with a single one. Signed and unsigned integers share a loop where the bits are the same.
 //!
 //! [`predefined`] lists the functions, once: the C and Fortran names are made from it.
 
 mod floats;
 mod long_double;
 mod operations;
+
+use core::mem::MaybeUninit;
+use core::slice::{from_raw_parts, from_raw_parts_mut};
 
 use super::atomics::{reads, writes};
 use super::bytes::{Bytes, Room};
@@ -191,11 +194,10 @@ impl Kernel {
     pub fn all(function: Predefined) -> [Kernel; 2] {
         let Loops { size, any, best } = LOOPS[function.kind as usize][function.operation as usize];
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("f16c") {
-            return [any, best].map(|run| Kernel { size, run });
+        if !std::arch::is_x86_feature_detected!("avx2") || !std::arch::is_x86_feature_detected!("f16c") {
+            return [Kernel { size, run: any }; 2];
         }
-        let _ = best;
-        [Kernel { size, run: any }; 2]
+        [any, best].map(|run| Kernel { size, run })
     }
 
     /// out = a ∘ b for `n` elements; `out` is `a`, or `b`, or overlaps with neither.
@@ -230,7 +232,6 @@ pub fn combine<T: Plain>(inout: Room<'_>, input: Bytes<'_>, n: usize, f: impl Fn
 /// `n` elements at each; `out` is `a`, or `b`, or overlaps with neither.
 #[inline(always)]
 unsafe fn each<T: Copy>(out: *mut u8, a: *const u8, b: *const u8, n: usize, f: impl Fn(T, T) -> T) {
-    use core::slice::{from_raw_parts, from_raw_parts_mut};
     let (out, a, b) = (out.cast::<Loose<T>>(), a.cast::<Loose<T>>(), b.cast::<Loose<T>>());
     if n == 0 {
         return;
@@ -297,11 +298,31 @@ unsafe fn nothing(_: *mut u8, _: *const u8, _: *const u8, _: usize) {
     unreachable!("no function of a reduction");
 }
 
+/// For processors of before 2013: one loop for all three cases, on blocks that stay in the cache.
+///
 /// # Safety
 /// As for [`each`].
 unsafe fn any<T: Copy, F: Combine<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
-    // SAFETY: as the caller promises.
-    unsafe { each::<T>(out, a, b, n, F::of) }
+    let mut block = [MaybeUninit::<u8>::uninit(); 2048];
+    let most = block.len() / size_of::<T>();
+    let second = block.as_mut_ptr().cast::<u8>();
+    for from in (0..n).step_by(most) {
+        let (at, n) = (from * size_of::<T>(), most.min(n - from));
+        // SAFETY: as the caller promises, of a part of them; the second input is read before the output is written, which has the first one
+        // then.
+        unsafe {
+            let bytes = n * size_of::<T>();
+            second.copy_from_nonoverlapping(b.add(at), bytes);
+            out.add(at).copy_from(a.add(at), bytes);
+            in_place::<T, F>(from_raw_parts_mut(out.add(at).cast(), n), from_raw_parts(second.cast(), n));
+        }
+    }
+}
+
+fn in_place<T: Copy, F: Combine<T>>(inout: &mut [Loose<T>], input: &[Loose<T>]) {
+    for (x, y) in inout.iter_mut().zip(input) {
+        *x = Loose(F::of(x.0, y.0));
+    }
 }
 
 /// # Safety

@@ -71,8 +71,6 @@ use crate::wait::Operation;
 
 /// What a process has of its collective calls.
 struct Process {
-    /// The teams, at the places of their communicators' handles.
-    teams: [Leaked<Team>; COMMUNICATORS],
     making: Mutex<()>,
     /// Teams of communicators that this process has freed and whose memory, which it hosts, others may still use.
     #[expect(clippy::vec_box, reason = "large, and rarely more than none")]
@@ -84,7 +82,6 @@ struct Process {
 impl Process {
     const fn new() -> Process {
         Process {
-            teams: [const { Leaked::none() }; COMMUNICATORS],
             making: Mutex::new(()),
             leaving: Mutex::new(Vec::new()),
             open: request::Open::new(),
@@ -94,6 +91,16 @@ impl Process {
 }
 
 static PROCESS: Process = Process::new();
+
+/// The teams, at the places of their communicators' handles.
+type Teams = [Leaked<Team>; COMMUNICATORS];
+
+const fn no_teams() -> Teams {
+    [const { Leaked::none() }; COMMUNICATORS]
+}
+
+// Nothing but zeros, so it takes no room in the library's file.
+static TEAMS: Teams = no_teams();
 
 /// This process's; in a test with simulated processes that of the one that runs.
 #[inline(always)]
@@ -105,9 +112,19 @@ fn process() -> &'static Process {
     &PROCESS
 }
 
+/// This process's, as for [`process`].
+#[inline(always)]
+fn teams() -> &'static Teams {
+    #[cfg(all(test, not(any(loom, miri))))]
+    if let Some(own) = crate::base::simulation::own(no_teams) {
+        return own;
+    }
+    &TEAMS
+}
+
 #[inline(always)]
 fn slot(comm: i32) -> &'static Leaked<Team> {
-    &process().teams[comm as usize & (COMMUNICATORS - 1)]
+    &teams()[comm as usize & (COMMUNICATORS - 1)]
 }
 
 /// The team of a communicator, made at its first collective call.
@@ -145,7 +162,7 @@ pub fn sweep() -> Result<()> {
 pub fn close(unused: &Unused) {
     request::close();
     process().leaving.lock().unwrap_or_else(|e| e.into_inner()).clear();
-    process().teams.iter().for_each(|slot| drop(slot.take(unused)));
+    teams().iter().for_each(|slot| drop(slot.take(unused)));
 }
 
 /// A call of a team while it lasts.

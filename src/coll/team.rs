@@ -356,7 +356,10 @@ impl Team {
         let guard = NoWayOut("a collective call");
         let done = match call.as_mut().poll(&mut context) {
             Poll::Ready(done) => done,
-            Poll::Pending => self.run_slowly(call, &mut context),
+            Poll::Pending => self.run_slowly(&mut || match call.as_mut().poll(&mut context) {
+                Poll::Ready(done) => Some(done),
+                Poll::Pending => None,
+            }),
         };
         guard.open();
         if done.is_ok() { done } else { self.settle(done) }
@@ -382,12 +385,9 @@ impl Team {
         Some(if done.is_ok() { done } else { self.settle(done) })
     }
 
+    /// Polls a call that waits whenever what it waits for has come. One loop for all calls.
     #[inline(never)]
-    fn run_slowly<T>(
-        &self,
-        mut call: Pin<&mut impl Future<Output = Result<T>>>,
-        context: &mut core::task::Context<'_>,
-    ) -> Result<T> {
+    fn run_slowly<T>(&self, poll: &mut dyn FnMut() -> Option<Result<T>>) -> Result<T> {
         let mut waiter = Waiter::new();
         let mut word = usize::MAX;
         loop {
@@ -407,7 +407,7 @@ impl Team {
                     }
                 }
             }
-            if let Poll::Ready(done) = call.as_mut().poll(context) {
+            if let Some(done) = poll() {
                 return done;
             }
         }

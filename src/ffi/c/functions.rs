@@ -51,10 +51,11 @@ macro_rules! functions {
         pub fn predefined_functions() -> Vec<(Predefined, fmpl_func)> {
             let mut all: Vec<(Predefined, fmpl_func)> = Vec::new();
             $($(#[$here])* {
-                $(all.push((
+                const OF_KIND: &[(Predefined, fmpl_func)] = &[$((
                     Predefined { kind: Kind::$kind, operation: Operation::$operation },
                     Some(reductions::$kind::$operation),
-                ));)*
+                )),*];
+                all.extend_from_slice(OF_KIND);
             })*
             all
         }
@@ -68,8 +69,8 @@ macro_rules! paper_names {
         $(function!($name, $kind $operation, stringify!($name));)*
 
         /// The functions that have further names, by the addresses of these.
-        pub(in crate::ffi) fn by_paper_names() -> Vec<(Predefined, fmpl_func)> {
-            vec![$((Predefined { kind: Kind::$kind, operation: Operation::$operation }, Some($name))),*]
+        pub(in crate::ffi) const fn by_paper_names() -> &'static [(Predefined, fmpl_func)] {
+            &[$((Predefined { kind: Kind::$kind, operation: Operation::$operation }, Some($name))),*]
         }
     };
 }
@@ -101,8 +102,9 @@ pub use reductions::z::{amax as fmpl_zamax, amin as fmpl_zamin, sum as fmpl_zsum
 /// Tells the reductions where the predefined functions are, in C and in Fortran.
 pub(in crate::ffi) fn introduce() {
     crate::coll::function::introduce(|| {
-        let c = predefined_functions().into_iter().chain(by_paper_names());
+        let c = predefined_functions().into_iter().chain(by_paper_names().iter().copied());
         let c = c.filter_map(|(function, at)| Some((at? as *const () as usize, function)));
-        c.chain(fortran::predefined_functions()).collect()
+        let fortran = fortran::predefined_functions().into_iter();
+        c.chain(fortran.map(|(function, at)| (at as *const () as usize, function))).collect()
     });
 }

@@ -4,6 +4,9 @@ use super::entry::{Buffer, Data, In};
 use crate::base::kernel::{Kind, Operation, Predefined, predefined};
 use crate::ffi::c;
 
+/// As Fortran calls one.
+pub(in crate::ffi) type Subroutine = unsafe extern "C" fn(Buffer, Data, In);
+
 /// Makes the subroutine of a name.
 macro_rules! subroutine {
     ($name:ident = $c:path, $symbol:expr) => {
@@ -28,16 +31,16 @@ macro_rules! functions {
             })*
         }
 
-        /// The predefined functions that this processor has, by the addresses of their subroutines.
-        pub(in crate::ffi) fn predefined_functions() -> Vec<(usize, Predefined)> {
-            let mut all = Vec::new();
+        /// The predefined functions that this processor has.
+        pub(in crate::ffi) fn predefined_functions() -> Vec<(Predefined, Subroutine)> {
+            let mut all = by_paper_names().to_vec();
             $($(#[$here])* {
-                $(all.push((
-                    reductions::$kind::$operation as *const () as usize,
+                const OF_KIND: &[(Predefined, Subroutine)] = &[$((
                     Predefined { kind: Kind::$kind, operation: Operation::$operation },
-                ));)*
+                    reductions::$kind::$operation,
+                )),*];
+                all.extend_from_slice(OF_KIND);
             })*
-            all.extend(by_paper_names());
             all
         }
     };
@@ -49,11 +52,8 @@ macro_rules! paper_names {
     ($($name:ident: $kind:ident $operation:ident;)*) => {
         $(subroutine!($name = c::$name, concat!(stringify!($name), "_"));)*
 
-        fn by_paper_names() -> Vec<(usize, Predefined)> {
-            vec![$((
-                $name as *const () as usize,
-                Predefined { kind: Kind::$kind, operation: Operation::$operation },
-            )),*]
+        const fn by_paper_names() -> &'static [(Predefined, Subroutine)] {
+            &[$((Predefined { kind: Kind::$kind, operation: Operation::$operation }, $name)),*]
         }
     };
 }
