@@ -68,15 +68,22 @@ pub unsafe fn text(string: *const c_char) -> Option<String> {
 }
 
 /// Declares a table of functions, and how it is found in a library, from one list: `name = c"symbol": fn(types) -> type;`. The types are
-/// those of the library's manual pages.
+/// those of the library's manual pages; those that ask nothing of their caller, whatever values of these types they are given, are `[safe]`.
 macro_rules! functions {
     ($(#[$about:meta])* $vis:vis struct $name:ident $(<$handle:ident>)? {
-        $( $field:ident = $symbol:literal : fn($($arg:ty),*) $(-> $ret:ty)? ; )*
+        $( $field:ident = $symbol:literal : $([$safe:ident])? fn($($arg:ty),*) $(-> $ret:ty)? ; )*
     }) => {
         $(#[$about])*
-        #[derive(Clone, Copy)]
         $vis struct $name $(<$handle>)? {
-            $( pub $field: unsafe extern "C" fn($($arg),*) $(-> $ret)?, )*
+            $( pub $field: $crate::base::library::functions!(@ $($safe)? fn($($arg),*) $(-> $ret)?), )*
+        }
+
+        impl $(<$handle: Copy>)? Copy for $name $(<$handle>)? {}
+
+        impl $(<$handle: Copy>)? Clone for $name $(<$handle>)? {
+            fn clone(&self) -> Self {
+                *self
+            }
         }
 
         impl $(<$handle: Copy>)? $name $(<$handle>)? {
@@ -86,6 +93,8 @@ macro_rules! functions {
             }
         }
     };
+    (@ safe $($type:tt)*) => { extern "C" $($type)* };
+    (@ $($type:tt)*) => { unsafe extern "C" $($type)* };
 }
 pub(crate) use functions;
 

@@ -59,9 +59,8 @@ fn wake(event: i32) {
             return;
         }
         drop(tasks);
-        let mut wanted = libc::pollfd { fd: event, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor, which is open until `end` has this thread's end.
-        unsafe { libc::poll(&raw mut wanted, 1, LOOKS_MS) };
+        // It is open until `end` has this thread's end.
+        let _ = system::poll(&mut [libc::pollfd { fd: event, events: libc::POLLIN, revents: 0 }], LOOKS_MS);
         // Quiet before the tasks look: what completes afterwards rings again.
         let _ = system::hear(&event);
         let all = std::mem::take(&mut self::tasks().wakers);

@@ -28,8 +28,13 @@ fn block<T>(ptr: *mut T, count: usize, run: usize, stride: usize) -> Layout {
     let stride = if count == 0 || run == 0 { 0 } else { stride.wrapping_mul(size_of::<T>()) as isize };
     let stride = if count > 1 { stride } else { 0 };
     let block = Block { run: run.wrapping_mul(size_of::<T>()), count, stride };
-    // SAFETY: all of it lies in a slice, which is borrowed as long as the layout is used.
-    unsafe { Layout::new(Form::Block { ptr: ptr.cast(), block }) }
+    of_slices(Form::Block { ptr: ptr.cast(), block })
+}
+
+/// Parts of slices as the memory of a message.
+fn of_slices(form: Form) -> Layout {
+    // SAFETY: the slices are borrowed until the call, or the request, is over, and descriptors of them are kept as long.
+    unsafe { Layout::new(form) }
 }
 
 /// `count` runs of `run` elements each in a slice, `stride` elements from the beginning of one to the beginning of the next: the
@@ -143,8 +148,7 @@ pub(crate) fn with_list<R>(
 
 /// `n` descriptors as the memory of a message.
 fn list(iov: *const libc::iovec, n: usize) -> Layout {
-    // SAFETY: of slices that are borrowed until the call, or the request, is over; and the descriptors are kept as long.
-    unsafe { Layout::new(Form::List { iov, n }) }
+    of_slices(Form::List { iov, n })
 }
 
 /// The descriptors of slices that are sent.

@@ -139,7 +139,7 @@ pub unsafe extern "C" fn acp_finalize() -> c_int {
 ///
 /// Returns: 0, or -1; when the numbers are not each once, at all ranks, which then keep those that they have.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_reset(rank: c_int) -> c_int {
+pub extern "C" fn acp_reset(rank: c_int) -> c_int {
     outcome(rma::reset(rank))
 }
 
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn acp_abort(str: *const c_char) {
 ///
 /// Returns: 0, or -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_sync() -> c_int {
+pub extern "C" fn acp_sync() -> c_int {
     outcome(rma::sync())
 }
 
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn acp_sync() -> c_int {
 ///
 /// Returns: 0 to `acp_procs()` - 1, or -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_rank() -> c_int {
+pub extern "C" fn acp_rank() -> c_int {
     rma().map_or_else(failed, |r| r.rank() as c_int)
 }
 
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn acp_rank() -> c_int {
 ///
 /// Returns: 1 or more, or -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_procs() -> c_int {
+pub extern "C" fn acp_procs() -> c_int {
     rma().map_or_else(failed, |r| r.size() as c_int)
 }
 
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn acp_procs() -> c_int {
 ///
 /// Returns: 0, or the number of an error of fmpl.h, FMPL_ERR_*; it is 0 again after this call.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_errno() -> c_int {
+pub extern "C" fn acp_errno() -> c_int {
     ERRNO.try_with(|e| e.replace(0)).unwrap_or(0)
 }
 
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn acp_errno() -> c_int {
 ///
 /// Returns: the text, which names ranks, addresses and the cause, until the thread's next failing call; never NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_last_error() -> *const c_char {
+pub extern "C" fn acp_last_error() -> *const c_char {
     last_error()
 }
 
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn acp_last_error() -> *const c_char {
 ///
 /// Returns: the address, or `ACP_GA_NULL`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
+pub extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
     or_null(rma().and_then(|r| r.starter(u32::try_from(rank).unwrap_or(u32::MAX)).map(|ga| ga.bits())))
 }
 
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn acp_register_memory(addr: *mut c_void, size: usize, col
 ///
 /// Returns: 0, or -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
+pub extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
     outcome(rma().and_then(|r| r.unregister(AddressKey::from_bits(atkey))))
 }
 
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn acp_query_ga(atkey: acp_atkey_t, addr: *mut c_void) -> 
 ///
 /// Returns: the address, or NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_query_address(ga: acp_ga_t) -> *mut c_void {
+pub extern "C" fn acp_query_address(ga: acp_ga_t) -> *mut c_void {
     let found = rma().and_then(|r| r.local_address(GlobalAddress::from_bits(ga)));
     found.map_or_else(
         |error| {
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn acp_query_address(ga: acp_ga_t) -> *mut c_void {
 ///
 /// Returns: the rank, or -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
+pub extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
     rma().and_then(|r| r.rank_of(GlobalAddress::from_bits(ga))).map_or_else(failed, |rank| rank as c_int)
 }
 
@@ -284,7 +284,7 @@ pub unsafe extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
 ///
 /// Returns: the colour, or -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
+pub extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
     let of = |ga| rma().and_then(|r| r.rank_of(ga).map(|_| r.split().colour(ga)));
     of(GlobalAddress::from_bits(ga)).map_or_else(failed, |colour| colour as c_int)
 }
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
 ///
 /// Returns: the number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_colors() -> c_int {
+pub extern "C" fn acp_colors() -> c_int {
     1 << rma::address::COLOUR_BITS
 }
 
@@ -308,7 +308,7 @@ pub unsafe extern "C" fn acp_colors() -> c_int {
 ///
 /// Returns: its handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_copy(dst: acp_ga_t, src: acp_ga_t, size: usize, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_copy(dst: acp_ga_t, src: acp_ga_t, size: usize, order: acp_handle_t) -> acp_handle_t {
     issued(COPY, order, |r| r.copy::<false>(ga(dst), ga(src), size, order))
 }
 
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn acp_copy(dst: acp_ga_t, src: acp_ga_t, size: usize, ord
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_cas4(
+pub extern "C" fn acp_cas4(
     dst: acp_ga_t,
     src: acp_ga_t,
     oldval: u32,
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn acp_cas4(
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_swap4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_swap4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Swap, false, u64::from(value), 0, order)
 }
 
@@ -354,7 +354,7 @@ pub unsafe extern "C" fn acp_swap4(dst: acp_ga_t, src: acp_ga_t, value: u32, ord
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_add4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_add4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Add, false, u64::from(value), 0, order)
 }
 
@@ -367,7 +367,7 @@ pub unsafe extern "C" fn acp_add4(dst: acp_ga_t, src: acp_ga_t, value: u32, orde
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_xor4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_xor4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Xor, false, u64::from(value), 0, order)
 }
 
@@ -380,7 +380,7 @@ pub unsafe extern "C" fn acp_xor4(dst: acp_ga_t, src: acp_ga_t, value: u32, orde
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_or4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_or4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Or, false, u64::from(value), 0, order)
 }
 
@@ -393,7 +393,7 @@ pub unsafe extern "C" fn acp_or4(dst: acp_ga_t, src: acp_ga_t, value: u32, order
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_and4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_and4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::And, false, u64::from(value), 0, order)
 }
 
@@ -407,7 +407,7 @@ pub unsafe extern "C" fn acp_and4(dst: acp_ga_t, src: acp_ga_t, value: u32, orde
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_cas8(
+pub extern "C" fn acp_cas8(
     dst: acp_ga_t,
     src: acp_ga_t,
     oldval: u64,
@@ -426,7 +426,7 @@ pub unsafe extern "C" fn acp_cas8(
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_swap8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_swap8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Swap, true, value, 0, order)
 }
 
@@ -439,7 +439,7 @@ pub unsafe extern "C" fn acp_swap8(dst: acp_ga_t, src: acp_ga_t, value: u64, ord
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_add8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_add8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Add, true, value, 0, order)
 }
 
@@ -452,7 +452,7 @@ pub unsafe extern "C" fn acp_add8(dst: acp_ga_t, src: acp_ga_t, value: u64, orde
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_xor8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_xor8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Xor, true, value, 0, order)
 }
 
@@ -465,7 +465,7 @@ pub unsafe extern "C" fn acp_xor8(dst: acp_ga_t, src: acp_ga_t, value: u64, orde
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_or8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_or8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Or, true, value, 0, order)
 }
 
@@ -478,7 +478,7 @@ pub unsafe extern "C" fn acp_or8(dst: acp_ga_t, src: acp_ga_t, value: u64, order
 ///
 /// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_and8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
+pub extern "C" fn acp_and8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::And, true, value, 0, order)
 }
 
@@ -487,7 +487,7 @@ pub unsafe extern "C" fn acp_and8(dst: acp_ga_t, src: acp_ga_t, value: u64, orde
 ///
 /// * handle: the operation; `ACP_HANDLE_ALL`: all. Of one that is over, or was never issued, it returns at once.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_complete(handle: acp_handle_t) {
+pub extern "C" fn acp_complete(handle: acp_handle_t) {
     if let Err(failure) = rma().map_err(Failure::from).and_then(|r| r.complete(handle)) {
         told(failure);
     }
@@ -499,7 +499,7 @@ pub unsafe extern "C" fn acp_complete(handle: acp_handle_t) {
 ///
 /// Returns: 1 when something is not over, else 0.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
+pub extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
     match rma().map_err(Failure::from).and_then(|r| r.inquire(handle)) {
         Ok(open) => c_int::from(open),
         Err(failure) => {

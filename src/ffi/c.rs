@@ -335,7 +335,7 @@ pub unsafe extern "C" fn fmpl_initialized(flag: *mut c_int) -> c_int {
 ///
 /// * code: the exit status of the job.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_abort(code: c_int) -> c_int {
+pub extern "C" fn fmpl_abort(code: c_int) -> c_int {
     comm::abort(code)
 }
 
@@ -488,7 +488,7 @@ pub unsafe extern "C" fn fmpl_irecv(buf: *mut c_void, size: usize, src: c_int, m
 ///
 /// Source: FMPL paper, section 3.2.2.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_isend_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(p2p::isend_wait(comm, dst, mai))
 }
 
@@ -502,7 +502,7 @@ pub unsafe extern "C" fn fmpl_isend_wait(dst: c_int, mai: c_int, comm: fmpl_comm
 ///
 /// Source: FMPL paper, section 3.2.2.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_wait(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_irecv_wait(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(p2p::irecv_wait(comm, src, mai))
 }
 
@@ -672,7 +672,7 @@ pub unsafe extern "C" fn fmpl_sendbuf_check(nsend: *mut c_int, nspool: *mut c_in
 
 /// Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at any time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_wtime() -> c_double {
+pub extern "C" fn fmpl_wtime() -> c_double {
     comm::wtime()
 }
 
@@ -680,7 +680,7 @@ pub unsafe extern "C" fn fmpl_wtime() -> c_double {
 ///
 /// Returns: `FMPL_ERR_PEER` naming a rank that has died.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_progress() -> c_int {
+pub extern "C" fn fmpl_progress() -> c_int {
     number(comm::progress())
 }
 
@@ -705,7 +705,7 @@ pub unsafe extern "C" fn fmpl_event_fd(fd: *mut c_int) -> c_int {
 ///
 /// Returns: the memory, or NULL; `fmpl_last_error` says why.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_alloc(size: usize) -> *mut c_void {
+pub extern "C" fn fmpl_alloc(size: usize) -> *mut c_void {
     match comm::alloc(size) {
         Ok(memory) => memory.cast(),
         Err(error) => {
@@ -737,7 +737,7 @@ pub unsafe extern "C" fn fmpl_free(ptr: *mut c_void) -> c_int {
 ///
 /// Returns: a text that always stays valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_strerror(code: c_int) -> *const c_char {
+pub extern "C" fn fmpl_strerror(code: c_int) -> *const c_char {
     meaning(code).as_ptr()
 }
 
@@ -746,7 +746,7 @@ pub unsafe extern "C" fn fmpl_strerror(code: c_int) -> *const c_char {
 ///
 /// Returns: a text that stays valid until the thread's next failing call; "" when no call has failed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_last_error() -> *const c_char {
+pub extern "C" fn fmpl_last_error() -> *const c_char {
     last_error()
 }
 
@@ -754,6 +754,6 @@ pub unsafe extern "C" fn fmpl_last_error() -> *const c_char {
 ///
 /// Returns: 10000 * major + 100 * minor + patch.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_version() -> c_int {
+pub extern "C" fn fmpl_version() -> c_int {
     FMPL_VERSION
 }

@@ -119,9 +119,8 @@ entries! {
 
 /// As [`c::fmpl_wtime`]: a DOUBLE PRECISION function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_wtime_() -> f64 {
-    // SAFETY: takes nothing and may be called at any time.
-    unsafe { c::fmpl_wtime() }
+pub extern "C" fn fmpl_wtime_() -> f64 {
+    c::fmpl_wtime()
 }
 
 entries! {

@@ -22,7 +22,7 @@ enum World {
     Address(Comm<usize>),
 }
 
-/// A communicator.
+/// A communicator: its handle is one of this MPI's own, made by [`Mpi::of`] and [`Sessions::world`] only.
 struct Comm<H> {
     calls: CommCalls<H>,
     handle: H,
@@ -40,18 +40,19 @@ struct Sessions {
 functions! {
     /// What may be called at any time, by any thread.
     struct About {
-        initialized = c"MPI_Initialized": fn(*mut c_int) -> c_int;
-        finalized = c"MPI_Finalized": fn(*mut c_int) -> c_int;
+        initialized = c"MPI_Initialized": [safe] fn(&mut c_int) -> c_int;
+        finalized = c"MPI_Finalized": [safe] fn(&mut c_int) -> c_int;
         version = c"MPI_Get_library_version": fn(*mut c_char, *mut c_int) -> c_int;
     }
 }
 
 functions! {
+    /// Of a communicator that there is, see [`Comm`].
     struct CommCalls<H> {
-        rank = c"MPI_Comm_rank": fn(H, *mut c_int) -> c_int;
-        size = c"MPI_Comm_size": fn(H, *mut c_int) -> c_int;
+        rank = c"MPI_Comm_rank": [safe] fn(H, &mut c_int) -> c_int;
+        size = c"MPI_Comm_size": [safe] fn(H, &mut c_int) -> c_int;
         broadcast = c"MPI_Bcast": fn(*mut c_void, c_int, H, c_int, H) -> c_int;
-        abort = c"MPI_Abort": fn(H, c_int) -> c_int;
+        abort = c"MPI_Abort": [safe] fn(H, c_int) -> c_int;
     }
 }
 
@@ -136,14 +137,12 @@ impl Mpi {
     /// Has it been initialised, if perhaps finalised since?
     pub(crate) fn was_initialized(&self) -> bool {
         let mut flag = 0;
-        // SAFETY: may be called at any time, by any thread.
-        unsafe { (self.about.initialized)(&mut flag) == 0 && flag != 0 }
+        (self.about.initialized)(&mut flag) == 0 && flag != 0
     }
 
     pub(crate) fn was_finalized(&self) -> bool {
         let mut flag = 0;
-        // SAFETY: may be called at any time, by any thread.
-        unsafe { (self.about.finalized)(&mut flag) == 0 && flag != 0 }
+        (self.about.finalized)(&mut flag) == 0 && flag != 0
     }
 
     fn is_active(&self) -> bool {
@@ -182,8 +181,7 @@ impl<H: Copy> Comm<H> {
 
     fn place(&self) -> Result<(u32, u32)> {
         let (mut rank, mut size) = (-1, -1);
-        // SAFETY: MPI is active, or a session is open; room for the answers.
-        let codes = unsafe { [(self.calls.rank)(self.handle, &mut rank), (self.calls.size)(self.handle, &mut size)] };
+        let codes = [(self.calls.rank)(self.handle, &mut rank), (self.calls.size)(self.handle, &mut size)];
         match (codes, u32::try_from(rank), u32::try_from(size)) {
             ([0, 0], Ok(rank), Ok(size)) if rank < size => Ok((rank, size)),
             _ => Err(Error::new(Code::Launch, format!("MPI says that this is rank {rank} of {size} of its world"))),
@@ -192,13 +190,12 @@ impl<H: Copy> Comm<H> {
 
     fn broadcast(&self, all: &mut [u8]) -> Result<()> {
         let (at, n) = (all.as_mut_ptr().cast(), all.len() as c_int);
-        // SAFETY: as for `place`; so many bytes that may be written.
+        // SAFETY: a communicator, while MPI is active or its session open; so many bytes that may be written.
         succeeded("MPI_Bcast", unsafe { (self.calls.broadcast)(at, n, self.bytes, 0, self.handle) })
     }
 
     fn abort(&self, code: i32) {
-        // SAFETY: as for `place`.
-        unsafe { (self.calls.abort)(self.handle, code) };
+        (self.calls.abort)(self.handle, code);
     }
 }
 

@@ -14,7 +14,7 @@ pub mod ffi;
 use super::{Store, beside, mpi};
 use crate::base::error::{Code, Error, Result};
 use crate::base::library::text;
-use ffi::{Bytes, Data, Info, Library, Proc, Status, Value};
+use ffi::{Data, Info, Library, Proc, Status, Value};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
@@ -26,6 +26,13 @@ pub(crate) struct Client {
     calls: &'static Library,
     me: Proc,
     size: u32,
+}
+
+/// What a value has been.
+enum Found {
+    Number(u32),
+    Bytes(Vec<u8>),
+    Nothing,
 }
 
 /// Whether what started this process says that it has a PMIx server.
@@ -58,14 +65,10 @@ impl Client {
             return Err(bad(format!("{what} ({})", client.text(status))));
         }
         let job = Proc { rank: ffi::WILDCARD, ..me };
-        let size = client.fetch(&job, ffi::JOB_SIZE, &[], |value| {
-            // SAFETY: all bytes of it are there, whichever member they are of; it is used only if its kind names it.
-            (value.kind == ffi::UINT32).then_some(unsafe { value.data.uint32 })
-        });
-        match size {
-            Ok(Some(size)) if me.rank < size => client.size = size,
-            Ok(size) => {
-                let said = size.map_or("nothing".into(), |n| n.to_string());
+        match client.fetch(&job, ffi::JOB_SIZE, &[]) {
+            Ok(Found::Number(size)) if me.rank < size => client.size = size,
+            Ok(found) => {
+                let said = if let Found::Number(size) = found { size.to_string() } else { "nothing".into() };
                 let text = format!("PMIx: {} is rank {} of a job of {said} ranks", client.job(), me.rank);
                 let _ = client.leave();
                 return Err(bad(text));
@@ -102,31 +105,27 @@ impl Client {
         Ender(self.calls)
     }
 
-    /// A value as `read` takes it, and frees it.
-    fn fetch<T>(
-        &self,
-        of: &Proc,
-        key: &CStr,
-        wishes: &[Info],
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> std::result::Result<Option<T>, Status> {
+    /// A value.
+    fn fetch(&self, of: &Proc, key: &CStr, wishes: &[Info]) -> std::result::Result<Found, Status> {
         let mut value: *mut Value = ptr::null_mut();
         // SAFETY: a process, a name, so many wishes, and room for the address of the answer.
         let status = unsafe { (self.calls.get)(of, key.as_ptr(), wishes.as_ptr(), wishes.len(), &mut value) };
         if status != ffi::SUCCESS || value.is_null() {
             return Err(if status == ffi::SUCCESS { ffi::NOT_FOUND } else { status });
         }
-        // SAFETY: the call has stored the address of a value that is now ours.
-        let all = unsafe { *value };
-        let result = read(&all);
-        // SAFETY: PMIx takes both from malloc, and gives them away; nothing of them is kept.
+        // SAFETY: the call has stored the address of a value that is now ours, and so are its bytes if it has any: PMIx takes both from
+        // malloc, and gives them away. Nothing of them is kept.
         unsafe {
-            if all.kind == ffi::BYTE_OBJECT {
-                libc::free(all.data.bo.bytes.cast());
-            }
+            let Value { kind, data } = *value;
             libc::free(value.cast());
+            if kind != ffi::BYTE_OBJECT {
+                return Ok(if kind == ffi::UINT32 { Found::Number(data.first as u32) } else { Found::Nothing });
+            }
+            let at = data.first as *mut u8;
+            let bytes = if data.second > 0 { std::slice::from_raw_parts(at, data.second).to_vec() } else { Vec::new() };
+            libc::free(at.cast());
+            Ok(Found::Bytes(bytes))
         }
-        Ok(result)
     }
 
     fn name(&self, key: &str) -> Result<CString> {
@@ -156,16 +155,15 @@ impl Store for Client {
         let name = self.name(key)?;
         // Never nothing: servers differ in what they make of no bytes.
         let value = [&[MARK], value].concat();
-        let bo = Bytes { bytes: value.as_ptr().cast_mut().cast(), size: value.len() };
-        let mut whole = Value { kind: ffi::BYTE_OBJECT, data: Data { bo } };
+        let data = Data { first: value.as_ptr() as usize, second: value.len(), third: 0 };
+        let mut whole = Value { kind: ffi::BYTE_OBJECT, data };
         // SAFETY: the value and its bytes last until the call has copied them; it writes to neither.
         let status = unsafe { (self.calls.put)(ffi::GLOBAL, name.as_ptr(), &mut whole) };
         self.said(status, || format!("putting {} bytes under {key}", value.len() - 1))
     }
 
     fn fence(&mut self) -> Result<()> {
-        // SAFETY: takes nothing.
-        let status = unsafe { (self.calls.commit)() };
+        let status = (self.calls.commit)();
         self.said(status, || "handing over what was put".into())?;
         let collect = wish(ffi::COLLECT_DATA);
         // SAFETY: one wish; no list of processes, which stands for all of the job.
@@ -188,16 +186,9 @@ impl Store for Client {
         let bad = |text: String| Error::new(Code::Launch, text);
         let owner = Proc { rank: from, ..self.me };
         let name = self.name(key)?;
-        let found = self.fetch(&owner, &name, &[wish(ffi::IMMEDIATE)], |value| {
-            // SAFETY: all bytes of it are there, whichever member they are of; it is used only if its kind names it.
-            let bo = (value.kind == ffi::BYTE_OBJECT).then_some(unsafe { value.data.bo })?;
-            // SAFETY: so many bytes, which stay until the value is freed.
-            let bytes = (bo.size > 0).then(|| unsafe { std::slice::from_raw_parts(bo.bytes.cast::<u8>(), bo.size) });
-            bytes?.strip_prefix(&[MARK]).map(<[u8]>::to_vec)
-        });
-        match found {
-            Ok(Some(bytes)) => Ok(bytes),
-            Ok(None) => Err(bad(format!("the value of rank {from} under {key} is not one that FMPL has put"))),
+        match self.fetch(&owner, &name, &[wish(ffi::IMMEDIATE)]) {
+            Ok(Found::Bytes(bytes)) if bytes.first() == Some(&MARK) => Ok(bytes[1..].to_vec()),
+            Ok(_) => Err(bad(format!("the value of rank {from} under {key} is not one that FMPL has put"))),
             Err(ffi::NOT_FOUND) => {
                 Err(bad(format!("rank {from} has not put a value under the key {key} before the last fence")))
             }
@@ -243,7 +234,5 @@ fn wish(name: &CStr) -> Info {
     for (to, from) in key.iter_mut().zip(name.to_bytes()) {
         *to = *from as c_char;
     }
-    let mut data = Data { all: [0; 3] };
-    data.flag = true;
-    Info { key, flags: 0, value: Value { kind: ffi::BOOL, data } }
+    Info { key, flags: 0, value: Value { kind: ffi::BOOL, data: Data { first: 1, ..Data::default() } } }
 }

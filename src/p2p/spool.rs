@@ -15,7 +15,7 @@ mod budget;
 
 mod pages;
 
-use crate::base::record::of_atomics;
+use crate::base::record::{Record, of_atomics};
 use std::cell::Cell;
 
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -213,8 +213,12 @@ impl Spool {
     #[inline]
     pub fn block(&self, at: u64) -> &Block {
         debug_assert!(at as usize + BLOCK_HEADER <= SPOOL_WINDOW);
-        // SAFETY: within the window; a block is atomics only.
-        unsafe { &*self.window.as_ptr().add(at as usize).cast::<Block>() }
+        self.record(at)
+    }
+    #[inline]
+    fn record<T: Record>(&self, at: u64) -> &T {
+        // SAFETY: within the window, as the two that call this have seen to, and aligned; atomics only.
+        unsafe { &*self.bytes(at).cast() }
     }
     /// Bytes of the block at an offset, by the private tables; 0: there is none.
     pub fn bytes_of(&self, at: u64) -> usize {
@@ -254,8 +258,7 @@ impl Spool {
     #[inline]
     pub fn word(&self, at: u64) -> &AtomicU64 {
         debug_assert!((at as usize) < SPOOL_WINDOW && at.is_multiple_of(8));
-        // SAFETY: within the window, aligned; an atomic.
-        unsafe { &*self.bytes(at).cast() }
+        self.record(at)
     }
 
     /// Takes a block for `payload` bytes, charged with `charge`. `None`: no room now.

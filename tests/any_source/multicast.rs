@@ -14,8 +14,7 @@ pub fn try_mcast(buf: &[u8], members: &[u64], ticket: Option<&mut u64>) -> i32 {
 }
 
 pub fn mcast_wait(ticket: u64) -> i32 {
-    // SAFETY: no memory.
-    unsafe { fmpl_mcast_wait(ticket) }
+    fmpl_mcast_wait(ticket)
 }
 
 /// (code, bytes, master)
@@ -69,8 +68,7 @@ pub fn sends_to_groups() {
     let mut draw = Draw(4);
     let mut buf = vec![0; 1_400_000];
     // What every rank has mapped.
-    // SAFETY: checked, and freed below.
-    let mapped = unsafe { fmpl_alloc(1_400_000) };
+    let mapped = fmpl_alloc(1_400_000);
     assert!(!mapped.is_null());
     let rounds = crate::number_of("ROUNDS").unwrap_or(300);
     barrier();
@@ -129,8 +127,7 @@ pub fn sends_to_groups() {
         fails(try_mcast(&data, &[0], None), ARGUMENT);
         fails(try_mcast(&data, &[1 << n], None), RANK);
         fails(mcast_wait(0), REQUEST);
-        // SAFETY: no memory.
-        fails(unsafe { fmpl_mcast_irecv_cancel(WORLD) }, REQUEST);
+        fails(fmpl_mcast_irecv_cancel(WORLD), REQUEST);
     } else if me == n - 1 {
         let (code, len, master) = try_mcast_recv(&mut buf[..100]);
         fails(code, TRUNCATE);

@@ -116,21 +116,18 @@ impl Drawn {
 impl Open {
     fn wait(&self) -> i32 {
         let c = comm();
-        // SAFETY: no memory but that of the call.
-        unsafe {
-            if self.ticket != 0 {
-                return fmpl_coll_wait(self.ticket);
-            }
-            match self.drawn.which {
-                0 => fmpl_ibarrier_wait(c),
-                1 => fmpl_ibcast_wait(c),
-                2 => fmpl_ireduce_wait(c),
-                3 => fmpl_iallreduce_wait(c),
-                4 => fmpl_igather_wait(c),
-                5 => fmpl_iallgather_wait(c),
-                6 => fmpl_iscatter_wait(c),
-                _ => fmpl_ialltoall_wait(c),
-            }
+        if self.ticket != 0 {
+            return fmpl_coll_wait(self.ticket);
+        }
+        match self.drawn.which {
+            0 => fmpl_ibarrier_wait(c),
+            1 => fmpl_ibcast_wait(c),
+            2 => fmpl_ireduce_wait(c),
+            3 => fmpl_iallreduce_wait(c),
+            4 => fmpl_igather_wait(c),
+            5 => fmpl_iallgather_wait(c),
+            6 => fmpl_iscatter_wait(c),
+            _ => fmpl_ialltoall_wait(c),
         }
     }
 
@@ -181,8 +178,7 @@ fn complete(open: &Open, wait: bool) {
 pub fn one(number: u64, root: i32, kind: Kind, bytes: usize, own: &mut Draw, text: &str) {
     let (me, ranks) = (rank(), size());
     let mut open = Drawn { which: (number >> 40) as usize % 8, number, root, kind, bytes }.begins(false, own);
-    // SAFETY: no memory.
-    fails(unsafe { fmpl_barrier(comm()) }, BUSY);
+    fails(fmpl_barrier(comm()), BUSY);
     if number.is_multiple_of(3) && ranks > 1 {
         // The ranks wait for each other while the call is under way.
         let (to, from) = ((me + 1) % ranks, (me + ranks - 1) % ranks);
@@ -265,8 +261,7 @@ pub fn some(bytes: usize) -> i32 {
             code => codes.push(code),
         }
     }
-    // SAFETY: no memory but that of the calls, which stays.
-    codes.extend(open.iter().rev().map(|ticket| unsafe { fmpl_coll_wait(*ticket) }));
+    codes.extend(open.iter().rev().map(|ticket| fmpl_coll_wait(*ticket)));
     codes.into_iter().find(|code| *code != 0).unwrap_or(0)
 }
 

@@ -132,8 +132,7 @@ pub fn loses() {
 }
 
 fn fmpl_barrier_code() -> i32 {
-    // SAFETY: no memory.
-    unsafe { fmpl_barrier(WORLD) }
+    fmpl_barrier(WORLD)
 }
 
 const SETTINGS: [&str; 5] =

@@ -189,8 +189,7 @@ impl Memory {
     pub fn new(contents: &[u8], draw: &mut Draw) -> Memory {
         let (mut shared, mut own, at) = (null_mut(), Vec::new(), draw.below(9));
         if draw.one_in(4) {
-            // SAFETY: checked for null.
-            shared = unsafe { fmpl_alloc(contents.len() + at) }.cast::<u8>();
+            shared = fmpl_alloc(contents.len() + at).cast::<u8>();
             assert!(!shared.is_null(), "{}", last_error());
         } else {
             own = vec![0xee; contents.len() + at];

@@ -93,8 +93,7 @@ pub fn lengths() {
     } else {
         sendbuf_set(64 << 20, -1);
     }
-    // SAFETY: given back below, when nobody uses it.
-    let heap = unsafe { fmpl_alloc(len) }.cast::<u8>();
+    let heap = fmpl_alloc(len).cast::<u8>();
     assert!(!heap.is_null(), "{}", last_error());
     // SAFETY: `len` bytes of ours.
     let whole = unsafe { std::slice::from_raw_parts_mut(heap, len) };

@@ -45,8 +45,7 @@ impl Memory {
         let file = matches!(kind, Kind::PrivateFile | Kind::SharedFile).then(temporary_file);
         let (start, bytes) = match kind {
             Kind::Heap => (Box::leak(vec![0u8; ROOM].into_boxed_slice()).as_mut_ptr(), ROOM),
-            // SAFETY: given back in `drop`.
-            Kind::Shared => (unsafe { fmpl_alloc(ROOM) }.cast::<u8>(), ROOM),
+            Kind::Shared => (fmpl_alloc(ROOM).cast::<u8>(), ROOM),
             Kind::ReadOnly => (map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, ROOM).expect("memory"), ROOM),
             Kind::PrivateFile | Kind::SharedFile => {
                 let how = if kind == Kind::SharedFile { libc::MAP_SHARED } else { libc::MAP_PRIVATE };

@@ -530,13 +530,11 @@ fn recv_init(buf: &mut [u8], src: i32, index: i32) -> i32 {
 }
 
 fn send_start(dst: i32, index: i32) -> i32 {
-    // SAFETY: what was prepared has its buffer still.
-    unsafe { fmpl_send_start(dst, index, comm()) }
+    fmpl_send_start(dst, index, comm())
 }
 
 fn recv_start(src: i32, index: i32) -> i32 {
-    // SAFETY: as above.
-    unsafe { fmpl_recv_start(src, index, comm()) }
+    fmpl_recv_start(src, index, comm())
 }
 
 /// Messages that are prepared once and begun over and over, by one side or both, of every length, in every mode.

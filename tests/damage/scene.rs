@@ -321,8 +321,7 @@ fn any_source(plan: &mut Plan) {
     }
     plan.kept.push(taken);
     if ticket != 0 {
-        // SAFETY: a ticket.
-        plan.timed(|| unsafe { fmpl_mcast_wait(ticket) });
+        plan.timed(|| fmpl_mcast_wait(ticket));
     }
 }
 

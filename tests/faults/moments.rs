@@ -284,8 +284,7 @@ fn needs(way: usize, victim: i32) -> i32 {
 }
 
 fn try_barrier() -> i32 {
-    // SAFETY: no memory.
-    unsafe { fmpl::ffi::c::fmpl_barrier(WORLD) }
+    fmpl::ffi::c::fmpl_barrier(WORLD)
 }
 
 fn try_bcast(from: i32) -> i32 {

@@ -204,11 +204,8 @@ fn wait(kind: usize, me: i32, peer: i32, waits: i32, long: &[u8], room: &mut [u8
             return assert_eq!(sum, [3.0; 4]);
         }
         8 => {
-            // SAFETY: slices and places of ours, for the length of the calls.
-            return ok(unsafe {
-                ok(fmpl_ibarrier(WORLD));
-                fmpl_ibarrier_wait(WORLD)
-            });
+            ok(fmpl_ibarrier(WORLD));
+            return ok(fmpl_ibarrier_wait(WORLD));
         }
         9 if i_wait => {
             let (mut size, mut master) = (0, -1);

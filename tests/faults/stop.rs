@@ -145,9 +145,8 @@ pub fn forks() {
                 try_irecv_any(&mut b, 0),
                 try_create(0, &mut new),
                 try_finalize(),
-                // SAFETY: null areas, no memory.
-                unsafe { fmpl::ffi::c::fmpl_barrier(WORLD) },
-                // SAFETY: as above.
+                fmpl::ffi::c::fmpl_barrier(WORLD),
+                // SAFETY: null areas.
                 unsafe { fmpl::ffi::c::fmpl_init(std::ptr::null_mut(), std::ptr::null_mut(), 4) },
             ];
             let mut flag = 1;

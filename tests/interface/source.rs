@@ -14,7 +14,7 @@ pub enum Item {
         /// What it means.
         doc: Doc,
     },
-    /// `pub unsafe extern "C" fn name(…) -> …`
+    /// `pub extern "C" fn name(…) -> …`, or `pub unsafe …`
     Function(Function),
 }
 
@@ -96,6 +96,11 @@ impl Doc {
     }
 }
 
+/// What stands behind the beginning of a function of C, one that asks something of its caller or not.
+fn of_c(line: &str) -> Option<&str> {
+    line.trim_start_matches("unsafe ").strip_prefix("extern \"C\" fn ")
+}
+
 /// The items of one source file.
 pub fn read(source: &str) -> Vec<Item> {
     let (mut items, mut comment) = (Vec::new(), Vec::new());
@@ -111,7 +116,7 @@ pub fn read(source: &str) -> Vec<Item> {
             let name = rest.split(':').next().unwrap_or(rest).to_owned();
             items.push(Item::Constant { name, doc: Doc::read(&comment) });
             comment.clear();
-        } else if let Some(rest) = line.strip_prefix("pub unsafe extern \"C\" fn ") {
+        } else if let Some(rest) = line.strip_prefix("pub ").and_then(of_c) {
             let mut head = rest.to_owned();
             while !head.ends_with('{') {
                 head.push_str(lines.next().expect("the head of a function ends with a brace").trim());

@@ -50,8 +50,7 @@ pub fn recv_loan(src: i32, index: i32) -> (At, usize) {
 }
 #[track_caller]
 pub fn irecv_loan(src: i32, index: i32) {
-    // SAFETY: no memory.
-    ok(unsafe { fmpl_irecv_loan(src, index, comm()) });
+    ok(fmpl_irecv_loan(src, index, comm()));
 }
 pub fn try_irecv_loan_wait(src: i32, index: i32) -> (i32, At, usize) {
     let (mut at, mut size) = (std::ptr::null(), usize::MAX);
@@ -115,8 +114,7 @@ pub fn recv_loan_any(index: i32) -> ((At, usize), i32) {
 }
 #[track_caller]
 pub fn irecv_loan_any(index: i32) {
-    // SAFETY: no memory.
-    ok(unsafe { fmpl_irecv_loan_any(index, comm()) });
+    ok(fmpl_irecv_loan_any(index, comm()));
 }
 #[track_caller]
 pub fn irecv_loan_any_wait(index: i32) -> ((At, usize), i32) {

@@ -89,8 +89,7 @@ pub fn size() -> i32 {
 }
 #[track_caller]
 pub fn barrier() {
-    // SAFETY: no memory.
-    ok(unsafe { fmpl_barrier(comm()) });
+    ok(fmpl_barrier(comm()));
 }
 pub fn try_create(key: i32, new: &mut i32) -> i32 {
     // SAFETY: see above.
@@ -170,16 +169,14 @@ pub fn irecv(buf: &mut [u8], src: i32, index: i32) {
     ok(try_irecv(buf, src, index));
 }
 pub fn try_isend_wait(dst: i32, index: i32) -> i32 {
-    // SAFETY: the request's memory is there.
-    unsafe { fmpl_isend_wait(dst, index, comm()) }
+    fmpl_isend_wait(dst, index, comm())
 }
 #[track_caller]
 pub fn isend_wait(dst: i32, index: i32) {
     ok(try_isend_wait(dst, index));
 }
 pub fn try_irecv_wait(src: i32, index: i32) -> i32 {
-    // SAFETY: the request's memory is there.
-    unsafe { fmpl_irecv_wait(src, index, comm()) }
+    fmpl_irecv_wait(src, index, comm())
 }
 #[track_caller]
 pub fn irecv_wait(src: i32, index: i32) {
@@ -302,8 +299,7 @@ pub fn isend_any(buf: &[u8], dst: i32, index: i32) {
     ok(try_isend_any(buf, dst, index));
 }
 pub fn try_isend_any_wait(dst: i32, index: i32) -> i32 {
-    // SAFETY: the request's memory is there.
-    unsafe { fmpl_isend_any_wait(dst, index, comm()) }
+    fmpl_isend_any_wait(dst, index, comm())
 }
 #[track_caller]
 pub fn isend_any_wait(dst: i32, index: i32) {
@@ -356,6 +352,5 @@ pub fn probe_any(index: i32) -> Option<(i32, usize)> {
 }
 #[track_caller]
 pub fn limit_any(most: i32, index: i32) {
-    // SAFETY: no memory.
-    ok(unsafe { fmpl_recv_any_limit(most, index, comm()) });
+    ok(fmpl_recv_any_limit(most, index, comm()));
 }

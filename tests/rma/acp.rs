@@ -36,21 +36,17 @@ pub fn finalize() {
 }
 #[track_caller]
 pub fn sync() {
-    // SAFETY: see above.
-    ok(unsafe { acp_sync() });
+    ok(acp_sync());
 }
 pub fn rank() -> i32 {
-    // SAFETY: see above.
-    unsafe { acp_rank() }
+    acp_rank()
 }
 pub fn procs() -> i32 {
-    // SAFETY: see above.
-    unsafe { acp_procs() }
+    acp_procs()
 }
 #[track_caller]
 pub fn starter(rank: i32) -> u64 {
-    // SAFETY: see above.
-    let ga = unsafe { acp_query_starter_ga(rank) };
+    let ga = acp_query_starter_ga(rank);
     assert!(ga != 0, "{}", last_error());
     ga
 }
@@ -72,8 +68,7 @@ pub fn register(at: *const u8, len: usize) -> (u64, u64) {
 }
 #[track_caller]
 pub fn unregister(key: u64) {
-    // SAFETY: see above.
-    ok(unsafe { acp_unregister_memory(key) });
+    ok(acp_unregister_memory(key));
 }
 #[track_caller]
 pub fn address(key: u64, at: *const u8) -> u64 {
@@ -83,8 +78,7 @@ pub fn address(key: u64, at: *const u8) -> u64 {
     ga
 }
 pub fn try_copy(dst: u64, src: u64, len: usize, order: i64) -> i64 {
-    // SAFETY: see above.
-    unsafe { acp_copy(dst, src, len, order) }
+    acp_copy(dst, src, len, order)
 }
 /// Was the operation refused?
 pub fn is_refused(handle: i64) -> bool {
@@ -98,26 +92,19 @@ pub fn copy(dst: u64, src: u64, len: usize, order: i64) -> i64 {
 }
 #[track_caller]
 pub fn complete(handle: i64) {
-    // SAFETY: see above.
-    unsafe {
-        acp_errno();
-        acp_complete(handle);
-        assert!(acp_errno() == 0, "{}", last_error());
-        assert_eq!(acp_inquire(handle), 0);
-    }
+    acp_errno();
+    acp_complete(handle);
+    assert!(acp_errno() == 0, "{}", last_error());
+    assert_eq!(acp_inquire(handle), 0);
 }
 /// Completes with a failure: its number.
 pub fn complete_with_error(handle: i64) -> i32 {
-    // SAFETY: see above.
-    unsafe {
-        acp_errno();
-        acp_complete(handle);
-        acp_errno()
-    }
+    acp_errno();
+    acp_complete(handle);
+    acp_errno()
 }
 pub fn inquire(handle: i64) -> bool {
-    // SAFETY: see above.
-    unsafe { acp_inquire(handle) == 1 }
+    acp_inquire(handle) == 1
 }
 #[track_caller]
 pub fn copy_now(dst: u64, src: u64, len: usize) {
@@ -136,29 +123,23 @@ pub enum Op {
 pub const OPS: [Op; 6] = [Op::Cas, Op::Swap, Op::Add, Op::Xor, Op::Or, Op::And];
 
 pub fn try_fetch8(op: Op, dst: u64, src: u64, value: u64, old: u64, order: i64) -> i64 {
-    // SAFETY: see above.
-    unsafe {
-        match op {
-            Op::Cas => acp_cas8(dst, src, old, value, order),
-            Op::Swap => acp_swap8(dst, src, value, order),
-            Op::Add => acp_add8(dst, src, value, order),
-            Op::Xor => acp_xor8(dst, src, value, order),
-            Op::Or => acp_or8(dst, src, value, order),
-            Op::And => acp_and8(dst, src, value, order),
-        }
+    match op {
+        Op::Cas => acp_cas8(dst, src, old, value, order),
+        Op::Swap => acp_swap8(dst, src, value, order),
+        Op::Add => acp_add8(dst, src, value, order),
+        Op::Xor => acp_xor8(dst, src, value, order),
+        Op::Or => acp_or8(dst, src, value, order),
+        Op::And => acp_and8(dst, src, value, order),
     }
 }
 pub fn try_fetch4(op: Op, dst: u64, src: u64, value: u32, old: u32, order: i64) -> i64 {
-    // SAFETY: see above.
-    unsafe {
-        match op {
-            Op::Cas => acp_cas4(dst, src, old, value, order),
-            Op::Swap => acp_swap4(dst, src, value, order),
-            Op::Add => acp_add4(dst, src, value, order),
-            Op::Xor => acp_xor4(dst, src, value, order),
-            Op::Or => acp_or4(dst, src, value, order),
-            Op::And => acp_and4(dst, src, value, order),
-        }
+    match op {
+        Op::Cas => acp_cas4(dst, src, old, value, order),
+        Op::Swap => acp_swap4(dst, src, value, order),
+        Op::Add => acp_add4(dst, src, value, order),
+        Op::Xor => acp_xor4(dst, src, value, order),
+        Op::Or => acp_or4(dst, src, value, order),
+        Op::And => acp_and4(dst, src, value, order),
     }
 }
 #[track_caller]
@@ -211,8 +192,7 @@ impl Memory {
     pub fn new(kind: Kind, len: usize) -> Memory {
         let at = match kind {
             Kind::Shared => {
-                // SAFETY: no memory is passed.
-                let at = unsafe { fmpl::ffi::c::fmpl_alloc(len) };
+                let at = fmpl::ffi::c::fmpl_alloc(len);
                 assert!(!at.is_null(), "{}", last_error());
                 at.cast()
             }

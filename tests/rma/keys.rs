@@ -17,8 +17,7 @@ pub fn wrong() {
 #[track_caller]
 fn failed(code: i32, text: &str) {
     let said = last_error();
-    // SAFETY: no memory.
-    let number = unsafe { acp_errno() };
+    let number = acp_errno();
     assert!(number == code && said.contains(text), "{number} instead of {code}: {said}");
     assert!(code == INIT || said.contains(&format!("rank {}", rank())), "{said}");
     // An operation that was refused is in the way of later ones no more.

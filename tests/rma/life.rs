@@ -32,14 +32,12 @@ pub fn renumbers() {
         sync();
         // Numbers that will not do leave everything as it is.
         for wrong in [if rank() == size - 1 { size } else { rank() }, 0, -1] {
-            // SAFETY: no memory.
-            let code = unsafe { acp_reset(wrong) };
+            let code = acp_reset(wrong);
             if size == 1 && wrong == 0 {
                 assert_eq!(code, 0);
                 continue;
             }
-            // SAFETY: as above.
-            assert_eq!((code, unsafe { acp_errno() }), (-1, ARGUMENT), "{}", last_error());
+            assert_eq!((code, acp_errno()), (-1, ARGUMENT), "{}", last_error());
             assert!(last_error().contains("each once"), "{}", last_error());
         }
         if size > 1 {
@@ -53,12 +51,10 @@ pub fn renumbers() {
             _ => (rank() * 3 + 1) % size,
         };
         let next = if round == 3 && size == 3 { rank() } else { next };
-        // SAFETY: as above.
-        ok(unsafe { acp_reset(next) });
+        ok(acp_reset(next));
         assert_eq!((rank(), procs(), calls::rank()), (next, size, world));
         assert!(starter_words().iter().all(|w| w.load(Ordering::Acquire) == 0));
-        // SAFETY: as above.
-        assert_eq!(unsafe { acp_unregister_memory(key) }, -1, "nothing of before is registered");
+        assert_eq!(acp_unregister_memory(key), -1, "nothing of before is registered");
         let handle = try_copy(starter(next), all[0], 8, NOW);
         assert!(is_refused(handle) && complete_with_error(handle) == ARGUMENT);
         assert!(last_error().contains("nothing is registered"), "{}", last_error());

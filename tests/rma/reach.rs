@@ -107,30 +107,27 @@ pub fn reaches() {
 fn queries(memory: &Memory, place: &Place) {
     use fmpl::ffi::acp::*;
     let (me, size) = (rank(), procs());
-    // SAFETY: no memory is used.
-    unsafe {
-        for r in 0..size {
-            for ga in [place.from[r as usize], place.from[r as usize] + 12345, acp_query_starter_ga(r)] {
-                assert_eq!(acp_query_rank(ga), r, "{}", last_error());
-                assert_eq!(acp_query_color(ga), 0);
-            }
+    for r in 0..size {
+        for ga in [place.from[r as usize], place.from[r as usize] + 12345, acp_query_starter_ga(r)] {
+            assert_eq!(acp_query_rank(ga), r, "{}", last_error());
+            assert_eq!(acp_query_color(ga), 0);
         }
-        let ga = place.from[me as usize] + 77;
-        assert_eq!(acp_query_address(ga).cast::<u8>().cast_const(), memory.ptr().wrapping_add(77));
-        if size > 1 {
-            assert!(acp_query_address(place.from[(me as usize + 1) % size as usize]).is_null());
-            assert!(last_error().contains("another rank"), "{}", last_error());
-        }
-        assert_eq!(acp_colors(), 2);
-        let key = try_register(memory.ptr(), 64, 1);
-        assert_eq!(acp_query_color(address(key, memory.ptr())), 1);
-        unregister(key);
-        let keys: u32 = std::env::var("FMPL_RMA_KEYS").map_or(255, |v| v.parse().unwrap());
-        // 21, 1, 8 and 34 bits, the rank stored plus one.
-        if keys == 255 {
-            assert_eq!(acp_query_starter_ga(me) >> 43, me as u64 + 1);
-            assert_eq!(place.from[0] >> 34 & 255, 1, "the first key");
-        }
+    }
+    let ga = place.from[me as usize] + 77;
+    assert_eq!(acp_query_address(ga).cast::<u8>().cast_const(), memory.ptr().wrapping_add(77));
+    if size > 1 {
+        assert!(acp_query_address(place.from[(me as usize + 1) % size as usize]).is_null());
+        assert!(last_error().contains("another rank"), "{}", last_error());
+    }
+    assert_eq!(acp_colors(), 2);
+    let key = try_register(memory.ptr(), 64, 1);
+    assert_eq!(acp_query_color(address(key, memory.ptr())), 1);
+    unregister(key);
+    let keys: u32 = std::env::var("FMPL_RMA_KEYS").map_or(255, |v| v.parse().unwrap());
+    // 21, 1, 8 and 34 bits, the rank stored plus one.
+    if keys == 255 {
+        assert_eq!(acp_query_starter_ga(me) >> 43, me as u64 + 1);
+        assert_eq!(place.from[0] >> 34 & 255, 1, "the first key");
     }
 }
 

@@ -43,8 +43,7 @@ fn refused_so_far() -> usize {
 /// The operation was refused, with this text.
 #[track_caller]
 fn refused(handle: i64, text: &str) -> i64 {
-    // SAFETY: no memory.
-    let number = unsafe { acp_errno() };
+    let number = acp_errno();
     assert!(is_refused(handle) && number == ARGUMENT && last_error().contains(text), "{handle:#x} {}", last_error());
     handle
 }

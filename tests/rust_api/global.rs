@@ -95,8 +95,7 @@ on_ranks! {
         assert_eq!(job.counter(Counter::GlobalRefused)?, 4);
         let before = global.copy(theirs + 8, mine.address(0), 8).after_all().start()?;
         // An operation that has failed keeps back what follows it, until somebody was told.
-        // SAFETY: no memory; what is wrong is found out before anything is touched.
-        let refused = unsafe { fmpl::ffi::acp::acp_copy(theirs.bits(), 0, 8, 0) };
+        let refused = fmpl::ffi::acp::acp_copy(theirs.bits(), 0, 8, 0);
         assert_ne!(refused, 0);
         let e = global.copy(theirs, mine.address(0), 8).after_all().start().unwrap_err();
         assert!(e.code() == Code::Argument && e.detail().contains("not started: operation"), "{e}");

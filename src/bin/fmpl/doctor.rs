@@ -9,6 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::ExitCode;
 
 use fmpl::base::config::{self, Config};
+use fmpl::base::library::Library;
 use fmpl::base::processor::Processor;
 use fmpl::base::system;
 use fmpl::base::tuning::{Whence, find};
@@ -406,10 +407,5 @@ fn libraries() -> Vec<Finding> {
 
 /// Whether a shared library can be loaded.
 pub fn loads(file: &str) -> bool {
-    let Ok(name) = CString::new(file) else { return false };
-    // SAFETY: a NUL-terminated name; these libraries' initialisers have no demands on the caller. The handle is closed.
-    unsafe {
-        let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
-        !handle.is_null() && libc::dlclose(handle) == 0
-    }
+    CString::new(file).is_ok_and(|name| Library::load(&name).is_ok())
 }

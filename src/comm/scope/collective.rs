@@ -5,43 +5,26 @@ use crate::base::bytes::{Bytes, Room};
 use crate::coll::{self, Ask, Elements, Sides};
 use crate::comm::collective::elements;
 
-/// Memory for a call that is over before its scope is.
-///
-/// # Safety
-/// The slice is borrowed until then.
-unsafe fn lasting<T: Plain>(data: &[T]) -> Bytes<'static> {
-    // SAFETY: as the caller promises.
-    unsafe { Bytes::new(data.as_ptr().cast(), size_of_val(data)) }
-}
-
-/// The same of room.
-///
-/// # Safety
-/// As for [`lasting`].
-unsafe fn lasting_room<T: Plain>(data: &mut [T]) -> Room<'static> {
-    // SAFETY: as the caller promises.
-    unsafe { Room::new(data.as_mut_ptr().cast(), size_of_val(data)) }
-}
-
 fn bcast<T: Plain>(data: &mut [T], root: usize) -> Ask {
     let len = size_of_val(data);
     // SAFETY: borrowed until the scope is over, and by then the call is.
-    Ask::Bcast(unsafe { lasting_room(data) }, len, number(root))
+    Ask::Bcast(unsafe { Room::new(data.as_mut_ptr().cast(), len) }, len, number(root))
 }
 
 /// A vector and its function, both the scope's, which must stay in its box until the call is over.
 fn vector<T: Plain>(data: &mut [T], function: &Boxed<'_>) -> Result<Elements> {
-    let count = elements(data.len())?;
+    let (count, len) = (elements(data.len())?, size_of_val(data));
     // SAFETY: both last until the scope is over, and by then the call is: the slice is borrowed so long, and what the function points to
     // is in the box, which the record keeps until then.
-    let (data, f) = unsafe { (lasting_room(data), coll::function::lasting(function.function())) };
+    let (data, f) = unsafe { (Room::new(data.as_mut_ptr().cast(), len), coll::function::lasting(function.function())) };
     Ok(Elements { data, count, f })
 }
 
 /// Blocks of `each` elements.
 fn blocks<T: Plain>(give: &[T], take: &mut [T], each: usize) -> Sides {
+    let (from, to) = ((give.as_ptr(), size_of_val(give)), (take.as_mut_ptr(), size_of_val(take)));
     // SAFETY: borrowed until the scope is over, and by then the call is.
-    let (give, take) = unsafe { (lasting(give), lasting_room(take)) };
+    let (give, take) = unsafe { (Bytes::new(from.0.cast(), from.1), Room::new(to.0.cast(), to.1)) };
     Sides { give, size: each * size_of::<T>(), take }
 }
 

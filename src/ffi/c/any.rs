@@ -195,7 +195,7 @@ pub unsafe extern "C" fn fmpl_isend_any(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_send_any`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend_any_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_isend_any_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(any_source::isend_any_wait(comm, dst, mai))
 }
 
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn fmpl_irecv_any_cancel(mai: c_int, comm: fmpl_comm, canc
 ///
 /// Source: limit of the number of messages by remote atomics, section 4.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_recv_any_limit(most: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_recv_any_limit(most: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(any_source::recv_any_limit(comm, most, mai))
 }
 
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn fmpl_mcast(
 ///
 /// Returns: `FMPL_ERR_PEER` when a member has died without; `FMPL_ERR_REQUEST` for what is no ticket.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_mcast_wait(ticket: u64) -> c_int {
+pub extern "C" fn fmpl_mcast_wait(ticket: u64) -> c_int {
     number(multicast::mcast_wait(ticket))
 }
 
@@ -483,6 +483,6 @@ pub unsafe extern "C" fn fmpl_mcast_irecv_test(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; `FMPL_ERR_COMM`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_mcast_irecv_cancel(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_mcast_irecv_cancel(comm: fmpl_comm) -> c_int {
     number(multicast::mcast_irecv_cancel(comm))
 }

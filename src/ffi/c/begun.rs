@@ -28,7 +28,7 @@ pub(super) unsafe fn sides(give: *const c_void, size: usize, take: *mut c_void) 
 ///
 /// Returns: as `fmpl_barrier`; `FMPL_ERR_BUSY`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibarrier(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_ibarrier(comm: fmpl_comm) -> c_int {
     number(coll::begin(comm, Ask::Barrier))
 }
 
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn fmpl_ibarrier(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_barrier`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibarrier_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_ibarrier_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Barrier))
 }
 
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn fmpl_ibcast(buf: *mut c_void, size: usize, root: c_int,
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_bcast`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibcast_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_ibcast_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Bcast))
 }
 
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn fmpl_iallreduce(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_allreduce`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iallreduce_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_iallreduce_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Allreduce))
 }
 
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn fmpl_ireduce(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_reduce`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ireduce_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_ireduce_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Reduce))
 }
 
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn fmpl_igather(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_gather`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_igather_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_igather_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Gather))
 }
 
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn fmpl_iallgather(buf: *const c_void, size: usize, all: *
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_allgather`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iallgather_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_iallgather_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Allgather))
 }
 
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn fmpl_iscatter(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_scatter`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iscatter_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_iscatter_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Scatter))
 }
 
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn fmpl_ialltoall(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_alltoall`, and the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ialltoall_wait(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_ialltoall_wait(comm: fmpl_comm) -> c_int {
     number(coll::wait(comm, Kind::Alltoall))
 }
 

@@ -48,7 +48,7 @@ pub(super) unsafe fn whole_room<'a>(at: *mut c_void) -> Room<'a> {
 ///
 /// Source: FMPL paper, section 3.3.3.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_barrier(comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_barrier(comm: fmpl_comm) -> c_int {
     number(coll::barrier(comm))
 }
 

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn fmpl_recv_loan(
 ///
 /// Returns: as `fmpl_irecv`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_loan(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_irecv_loan(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(p2p::irecv_loan(comm, src, mai))
 }
 
@@ -220,7 +220,7 @@ pub unsafe extern "C" fn fmpl_recv_loan_any(
 ///
 /// Returns: as `fmpl_irecv_any`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_loan_any(mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_irecv_loan_any(mai: c_int, comm: fmpl_comm) -> c_int {
     number(any_source::irecv_loan_any(comm, mai))
 }
 

@@ -70,7 +70,7 @@ pub unsafe extern "C" fn fmpl_recv_init(
 ///
 /// Source: FMPL paper, section 3.2.2; `MPI_Start`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_send_start(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_send_start(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(p2p::send_start(comm, dst, mai))
 }
 
@@ -85,6 +85,6 @@ pub unsafe extern "C" fn fmpl_send_start(dst: c_int, mai: c_int, comm: fmpl_comm
 ///
 /// Source: FMPL paper, section 3.2.2; `MPI_Start`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_recv_start(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+pub extern "C" fn fmpl_recv_start(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(p2p::recv_start(comm, src, mai))
 }

@@ -227,7 +227,7 @@ pub unsafe extern "C" fn fmpl_ialltoall_n(
 /// Returns: `FMPL_ERR_REQUEST` when there is no such call, or it is completed; otherwise what the call that waits would return, and
 /// the call is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_coll_wait(ticket: u64) -> c_int {
+pub extern "C" fn fmpl_coll_wait(ticket: u64) -> c_int {
     number(Ticket(ticket).wait())
 }
 

@@ -19,29 +19,19 @@ pub struct Proc {
     pub rank: u32,
 }
 
-/// `pmix_byte_object_t`
+/// The union of `pmix_value_t`: the words of its largest member, of which the others take the first bytes; of a number, the lower ones.
 #[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Bytes {
-    /// Where they are.
-    pub bytes: *mut c_char,
-    /// How many there are.
-    pub size: usize,
+#[derive(Clone, Copy, Default)]
+pub struct Data {
+    /// A bool or a number; where the bytes of a `pmix_byte_object_t` are.
+    pub first: usize,
+    /// How many bytes those are.
+    pub second: usize,
+    /// Room.
+    pub third: usize,
 }
 
-/// The union of `pmix_value_t`, with the members that are used, and as much room as its largest one takes.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub union Data {
-    /// Of `PMIX_BOOL`.
-    pub flag: bool,
-    /// Of `PMIX_UINT32`.
-    pub uint32: u32,
-    /// Of `PMIX_BYTE_OBJECT`.
-    pub bo: Bytes,
-    /// Room.
-    pub all: [u64; 3],
-}
+const _: () = assert!(cfg!(target_endian = "little"));
 
 /// `pmix_value_t`
 #[repr(C)]
@@ -83,7 +73,7 @@ pub(crate) const IMMEDIATE: &CStr = c"pmix.immediate";
 
 layouts! {
     Proc = "pmix_proc_t", 260, { nspace: 0, rank: 256 }
-    Bytes = "pmix_byte_object_t", 16, { bytes: 0, size: 8 }
+    Data = "pmix_byte_object_t", 0, { first as "bytes": 0, second as "size": 8 }
     Value = "pmix_value_t", 32, { kind as "type": 0, data as "data.flag": 8, data as "data.uint32": 8, data as "data.bo": 8 }
     Info = "pmix_info_t", 552, { key: 0, flags: 512, value: 520 }
 }
@@ -113,7 +103,7 @@ functions! {
         finalize = c"PMIx_Finalize": fn(*const Info, usize) -> Status;
         abort = c"PMIx_Abort": fn(c_int, *const c_char, *const Proc, usize) -> Status;
         put = c"PMIx_Put": fn(u8, *const c_char, *mut Value) -> Status;
-        commit = c"PMIx_Commit": fn() -> Status;
+        commit = c"PMIx_Commit": [safe] fn() -> Status;
         fence = c"PMIx_Fence": fn(*const Proc, usize, *const Info, usize) -> Status;
         get = c"PMIx_Get": fn(*const Proc, *const c_char, *const Info, usize, *mut *mut Value) -> Status;
         error_string = c"PMIx_Error_string": fn(Status) -> *const c_char;

@@ -23,11 +23,14 @@
 //! This file is the seam to the fabric: all that a sender does to a ring is [`Ring::claim`] (a fetch-and-add that adds only while there
 //! is room), the read of `freed` in it, and [`Ring::publish`] (a put of one line, mark last, with an area before it).
 
+use core::mem::offset_of;
+
 use static_assertions::const_assert;
 
 use super::share::SHARES_MOST;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::prefetch::prefetch_to_write;
+use crate::base::record::{Record, of_atomics};
 use crate::base::run::Run;
 use crate::fabric::shm::region::{ANY_AT, Mapping, PLACES_AT};
 use crate::lane::map::{SLOTS as INDICES, UNIT_SLOTS, UNITS};
@@ -94,6 +97,7 @@ impl Kind {
     }
 }
 
+of_atomics! { Record:
 /// The first lines of a ring.
 #[repr(C, align(64))]
 pub struct Header {
@@ -114,6 +118,7 @@ pub struct Header {
     pub bell: AtomicU32,
     _pad3: [AtomicU32; 14],
 }
+}
 
 const_assert!(size_of::<Header>() == 256);
 
@@ -122,12 +127,14 @@ pub const ROOM: u32 = 1;
 /// [`Header::wanted`]: that a certain message is taken.
 pub const TAKEN: u32 = 2;
 
+of_atomics! { Record:
 /// One slot.
 #[repr(C, align(64))]
 pub struct Slot {
     mark: AtomicU64,
     source: AtomicU64,
     data: [AtomicU64; SLOT_BYTES / 8],
+}
 }
 
 const_assert!(size_of::<Slot>() == 64);
@@ -187,21 +194,32 @@ impl Ring {
     /// The first lines.
     #[inline(always)]
     pub fn header(&self) -> &Header {
-        // SAFETY: the window begins at a line and holds a header, which is atomics only.
-        unsafe { &*self.window.as_ptr().cast::<Header>() }
+        self.record(0)
+    }
+
+    /// A record at a place that there is.
+    #[inline(always)]
+    fn record<T: Record>(&self, at: usize) -> &T {
+        // SAFETY: the window begins at a line and holds a header and a slot for each number that the mask leaves, all of them atomics only.
+        unsafe { &*self.window.as_ptr().add(at).cast::<T>() }
     }
 
     #[inline(always)]
     fn slot(&self, ticket: u64) -> &Slot {
-        // SAFETY: masked, so within the window; a slot is atomics only.
-        unsafe { &*self.window.as_ptr().add(SLOTS_AT + (ticket & self.mask) as usize * 64).cast::<Slot>() }
+        self.record(SLOTS_AT + (ticket & self.mask) as usize * 64)
     }
 
     /// The bytes of a slot's line that are the message's.
     #[inline(always)]
     fn line(&self, ticket: u64) -> Run {
-        // SAFETY: a slot's bytes, which are the ticket holder's alone until the mark is there, and the receiver's until it is freed.
-        unsafe { Run::new(self.slot(ticket).data.as_ptr().cast::<u8>().cast_mut(), SLOT_BYTES) }
+        self.run(SLOTS_AT + (ticket & self.mask) as usize * 64 + offset_of!(Slot, data), SLOT_BYTES)
+    }
+
+    /// Bytes at a place that there are.
+    #[inline(always)]
+    fn run(&self, at: usize, len: usize) -> Run {
+        // SAFETY: within the window. They are the ticket holder's alone until the mark is there, and the receiver's until it is freed.
+        unsafe { Run::new(self.window.as_ptr().add(at), len) }
     }
 
     #[inline(always)]
@@ -213,8 +231,7 @@ impl Ring {
     #[inline(always)]
     fn areas(&self, ticket: u64, many: usize) -> Run {
         let (slots, n) = (self.mask as usize + 1, (ticket & self.mask) as usize);
-        // SAFETY: masked, so within the window; whose it is, as in `line`.
-        unsafe { Run::new(self.window.as_ptr().add(SLOTS_AT + slots * 64 + n * AREA_BYTES), many * AREA_BYTES) }
+        self.run(SLOTS_AT + slots * 64 + n * AREA_BYTES, many * AREA_BYTES)
     }
 
     /// Before something is written to an area: has the pages of its group mapped in one go, which takes a tenth of the time that a fault
