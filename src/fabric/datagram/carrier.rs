@@ -1,7 +1,6 @@
 //! The seam between channels and who carries their datagrams. Datagrams may be lost, doubled and late, and overtake each other; what arrives
 //! is whole. (What arrives damaged has a check that is wrong.)
 
-use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 
@@ -19,7 +18,7 @@ pub(in crate::fabric) const BATCH: usize = 32;
 pub(in crate::fabric) const OVERHEAD: u32 = 512;
 
 /// What carries the datagrams of a process. All calls may come from several threads at a time, but [`receive`](Carrier::receive).
-pub(in crate::fabric) trait Carrier: Send + Sync + fmt::Debug {
+pub(in crate::fabric) trait Carrier: Send + Sync {
     /// What and where it is, for messages.
     fn describe(&self) -> String;
     /// The network, as both ends must have it.

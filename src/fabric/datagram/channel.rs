@@ -34,7 +34,6 @@ const ASKS_NS: u64 = 100_000_000;
 const REFUSED_NS: u64 = 300_000_000;
 
 /// See the head of this file.
-#[derive(Debug)]
 pub(super) struct Channel {
     home: Arc<Home>,
     this: Weak<Channel>,

@@ -87,7 +87,6 @@ struct Heard {
 }
 
 /// See the head of this file.
-#[derive(Debug)]
 pub(super) struct Home {
     pub carrier: Box<dyn Carrier>,
     pub memory: Arc<Memory>,

@@ -28,7 +28,6 @@ use crate::fabric::served::port::Port;
 use crate::fabric::served::sleeper::Sleeper;
 
 /// See the head of this file.
-#[derive(Debug)]
 pub struct Datagrams {
     home: Arc<Home>,
     domain: Arc<Domain>,

@@ -28,7 +28,6 @@ const ROOM: i32 = 2 << 20;
 const USUAL_MTU: usize = 1500;
 
 /// See the head of this file.
-#[derive(Debug)]
 pub(super) struct Udp {
     port: Port,
     socket: UdpSocket,
@@ -67,12 +66,6 @@ impl Buffers {
             (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (std::ptr::from_ref(part).cast_mut(), 1);
         }
         Buffers { bytes, _parts: parts, control, messages }
-    }
-}
-
-impl std::fmt::Debug for Buffers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Buffers").field("bytes", &self.bytes.len()).finish()
     }
 }
 

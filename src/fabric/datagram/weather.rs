@@ -17,7 +17,6 @@ const LATE_NS: u64 = 5_000_000;
 const LATE_MOST: usize = 256;
 
 /// See the head of this file.
-#[derive(Debug)]
 pub(super) struct Weathered {
     carrier: Box<dyn Carrier>,
     weather: Weather,

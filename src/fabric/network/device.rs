@@ -18,7 +18,6 @@
 //!
 //! All calls may come from several threads at a time, unless they say otherwise.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,7 +141,7 @@ pub struct Limits {
 }
 
 /// What registers memory with a device.
-pub trait Registrar: Send + Sync + fmt::Debug {
+pub trait Registrar: Send + Sync {
     /// Registers `len` bytes at `at`: the pages stay in memory, and the device reaches them by the keys.
     ///
     /// # Safety
@@ -153,7 +152,7 @@ pub trait Registrar: Send + Sync + fmt::Debug {
 }
 
 /// Memory that is registered, until this is dropped.
-pub trait Registration: Send + Sync + fmt::Debug {
+pub trait Registration: Send + Sync {
     /// The key by which this process's requests name it.
     fn lkey(&self) -> u32;
     /// The key by which a peer's requests name it.
@@ -185,7 +184,7 @@ pub enum DeviceError {
 }
 
 /// The port of a network that a process uses.
-pub trait Device: Send + Sync + fmt::Debug {
+pub trait Device: Send + Sync {
     /// Device, port and address, for messages.
     fn describe(&self) -> String;
     /// The network, as both ends must have it.
@@ -296,7 +295,7 @@ pub enum Status {
 }
 
 /// One end of a reliable connection; it is gone when it is dropped.
-pub trait Pair: Send + Sync + fmt::Debug {
+pub trait Pair: Send + Sync {
     /// Its number, by which it is named where something comes.
     fn number(&self) -> u32;
     /// What the other end connects to.

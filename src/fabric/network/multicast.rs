@@ -8,7 +8,6 @@
 //! ```
 //! What is lost is for those above to find out.
 
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 use super::region::Region;
@@ -72,7 +71,7 @@ impl Name {
 }
 
 /// A group that this process is a member of. One thread at a time uses it.
-pub trait Group: Send + fmt::Debug {
+pub trait Group: Send {
     /// Its address, for messages.
     fn address(&self) -> String;
     /// Bytes of a message that a packet carries at most.

@@ -14,13 +14,11 @@ use crate::base::thread::yield_core;
 const PATIENCE_NS: u64 = 5_000_000_000;
 
 /// See the head of this file.
-#[derive(Debug)]
 pub struct Own {
     pair: Arc<dyn Pair>,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
 struct State {
     /// What was there before comes here.
     old: Arena,

@@ -54,12 +54,6 @@ impl Domain {
     }
 }
 
-impl std::fmt::Debug for Domain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Domain").field("registrar", &self.registrar).finish()
-    }
-}
-
 /// May this be the limit on locked memory? Some drivers say that they have no more room.
 fn is_limit(why: &std::io::Error) -> bool {
     matches!(why.raw_os_error(), Some(libc::ENOMEM | libc::EAGAIN))
@@ -83,7 +77,6 @@ pub fn memory_limit() -> String {
 }
 
 /// Registered memory; dropping it takes the device's reach away, but not the memory.
-#[derive(Debug)]
 pub struct Region {
     // Before the domain: dropped first.
     _registration: Box<dyn Registration>,
@@ -124,7 +117,6 @@ impl Region {
 }
 
 /// Zeroed memory of its own pages, registered: what records and bounce buffers lie in.
-#[derive(Debug)]
 pub struct Arena {
     // Before the memory: dropped first.
     region: Region,
@@ -227,7 +219,6 @@ impl Arena {
 
 /// Zeroed memory of its own pages, for what a peer's device writes. It stays where it is, and holds what was written, for as long as self
 /// lives; registered it is for some of that time only. While it is not, pages in which nothing was ever written take no memory.
-#[derive(Debug)]
 pub struct Ground {
     // Before the memory: dropped first.
     region: Mutex<Option<Region>>,
@@ -288,13 +279,12 @@ impl Ground {
 
 /// Registered ranges of a memory whose allocator gives out ranges that never overlap those in use. Registrations may overlap: one that
 /// reaches beyond a range in question may be in use there.
-#[derive(Debug)]
 pub struct Ranges {
     domain: Arc<Domain>,
     kept: Mutex<Kept>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Kept {
     by_start: BTreeMap<u64, Region>,
     /// Of which a part was given back to the system, so that no key of theirs is given out any more.

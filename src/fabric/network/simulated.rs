@@ -452,21 +452,9 @@ struct Simulated {
     domain: Option<Arc<Domain>>,
 }
 
-impl std::fmt::Debug for Simulated {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the simulated device of rank {}", self.rank)
-    }
-}
-
 struct Key {
     ether: Arc<Ether>,
     key: u32,
-}
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "key {}", self.key)
-    }
 }
 
 impl Registration for Key {
@@ -600,12 +588,6 @@ impl Device for Simulated {
 struct Wire {
     ether: Arc<Ether>,
     number: u32,
-}
-
-impl std::fmt::Debug for Wire {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "pair {}", self.number)
-    }
 }
 
 impl Drop for Wire {

@@ -36,7 +36,6 @@ const MESSAGE: usize = 64;
 const NO_WAY_NS: u64 = 500_000_000;
 
 /// What changes as requests are posted and complete.
-#[derive(Debug)]
 struct Live {
     /// `None`: broken off.
     endpoint: Option<Endpoint>,
@@ -64,7 +63,6 @@ struct Live {
 }
 
 /// See the head of this file.
-#[derive(Debug)]
 pub(super) struct Connection {
     live: Mutex<Live>,
     /// Broken off, or a request has failed at once: to be told of.

@@ -17,12 +17,6 @@ use crate::fabric::network::region::Domain;
 /// An object of the library, closed when it is dropped; whatever was made from it is gone by then.
 pub(super) struct Object<T>(*mut T);
 
-impl<T> std::fmt::Debug for Object<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:p}", self.0)
-    }
-}
-
 // SAFETY: the library is asked for objects that any thread may use.
 unsafe impl<T> Send for Object<T> {}
 // SAFETY: as above.
@@ -65,7 +59,6 @@ impl<T> Drop for Object<T> {
 }
 
 /// See the head of this file.
-#[derive(Debug)]
 pub struct Net {
     // In the order in which they are closed.
     pub(super) av: Object<ffi::FidAv>,
@@ -221,7 +214,6 @@ impl Registrar for Net {
     }
 }
 
-#[derive(Debug)]
 struct Registered {
     // Before the domain: closed first.
     #[expect(dead_code, reason = "closed when dropped")]

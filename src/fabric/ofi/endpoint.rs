@@ -56,7 +56,6 @@ pub struct Write<'a> {
 }
 
 /// An endpoint: where others reach this process, and by which it reaches them.
-#[derive(Debug)]
 pub struct Endpoint {
     ep: Option<Object<ffi::FidEp>>,
     arrived: Arc<Queue>,

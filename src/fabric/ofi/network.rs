@@ -50,7 +50,6 @@ const ASKS: Duration = Duration::from_millis(300);
 const LOOKS: Duration = Duration::from_millis(1);
 
 /// See the head of this file.
-#[derive(Debug)]
 pub struct Ofi {
     // Endpoints before what they use: closed first.
     datagrams: Endpoint,
@@ -76,7 +75,6 @@ pub struct Ofi {
     seen: AtomicU64,
 }
 
-#[derive(Debug)]
 struct Sending {
     memory: Arena,
     contexts: Contexts,

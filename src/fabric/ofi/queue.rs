@@ -11,7 +11,6 @@ use super::ffi::{self, CqEntry, CqErrEntry};
 use crate::base::error::{Code, Error, Result};
 
 /// A completion queue; asking it is also what makes things go on.
-#[derive(Debug)]
 pub struct Queue {
     // Before the domain: closed first.
     pub(super) cq: Object<ffi::FidCq>,
@@ -26,7 +25,7 @@ pub struct Queue {
 pub(super) type Inlet = (Arc<Queue>, Option<Arc<Connection>>);
 
 /// The queues of what comes, one for each endpoint.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Inlets(Mutex<Vec<(Arc<Queue>, Weak<Connection>)>>);
 
 impl Inlets {

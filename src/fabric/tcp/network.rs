@@ -60,7 +60,6 @@ struct Stranger {
 }
 
 /// See the head of this file.
-#[derive(Debug)]
 pub struct Tcp {
     port: Port,
     home: Arc<Home>,

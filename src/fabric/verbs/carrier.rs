@@ -32,7 +32,6 @@ const GRH: usize = 40;
 const AT_A_TIME: usize = 32;
 
 /// See the head of this file.
-#[derive(Debug)]
 pub struct Ud {
     // The queue pair before what it uses: dropped first.
     pair: QueuePair,
@@ -49,7 +48,6 @@ pub struct Ud {
 }
 
 /// Places of what leaves: those that are free, and the ways of those that are not.
-#[derive(Debug)]
 struct Sending {
     memory: Arena,
     free: Vec<usize>,

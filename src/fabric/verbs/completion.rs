@@ -9,7 +9,6 @@ use super::ffi::{self, Wc};
 use crate::base::error::{Code, Error, Result};
 
 /// A channel of completion events; its descriptor becomes readable with the next one.
-#[derive(Debug)]
 pub struct Channel {
     device: Arc<Device>,
     channel: *mut ffi::CompChannel,
@@ -65,7 +64,6 @@ impl Drop for Channel {
 }
 
 /// A completion queue.
-#[derive(Debug)]
 pub struct CompletionQueue {
     device: Arc<Device>,
     _channel: Option<Arc<Channel>>,

@@ -22,7 +22,6 @@ use crate::fabric::network::region::{Arena, Domain};
 pub(super) type Queues = Mutex<HashMap<usize, u32>>;
 
 /// A queue pair, and where its requests complete.
-#[derive(Debug)]
 pub(super) struct Connection {
     // Before the memory: dropped first.
     qp: QueuePair,

@@ -252,12 +252,6 @@ impl Drop for Device {
     }
 }
 
-impl fmt::Debug for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Device").field("name", &self.name).finish()
-    }
-}
-
 /// What the settings say about the port.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
@@ -284,7 +278,7 @@ impl Wishes {
 }
 
 /// A port, and everything about it that was chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Port {
     /// Its device.
     pub device: Arc<Device>,

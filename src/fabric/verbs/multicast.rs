@@ -11,7 +11,6 @@
 //! Packets are sent from where the message lies, the header gathered from its own memory. They arrive in places of registered memory that the
 //! device fills in turn, so those of one window are copied out while the next one's come. What is lost is for those above to find out.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -117,12 +116,6 @@ pub struct Joined {
 
 // SAFETY: the pointers in the lists of requests are set before each use.
 unsafe impl Send for Joined {}
-
-impl fmt::Debug for Joined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "group {} of packets of {} bytes", self.address, self.mtu)
-    }
-}
 
 impl Joined {
     /// Joins a group. `Unsupported`: no group can be joined by this port, and why.

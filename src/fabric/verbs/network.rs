@@ -34,7 +34,6 @@ const LONGEST: u32 = 32 << 10;
 const STRIDE: usize = (GRH + DATAGRAM).next_multiple_of(64);
 
 /// See the head of this file.
-#[derive(Debug)]
 pub struct Verbs {
     // Queue pairs before what they use: dropped first.
     /// The datagram queue pair, which sends and receives.
@@ -59,7 +58,6 @@ pub struct Verbs {
     wake: OwnedFd,
 }
 
-#[derive(Debug)]
 struct Sending {
     memory: Arena,
     /// The way of the datagram that has not left yet: the device reads both until it has.

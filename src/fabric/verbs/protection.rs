@@ -11,7 +11,6 @@ use crate::fabric::network::device::{Access, Atomics, Registrar, Registration};
 use crate::fabric::network::region::Domain;
 
 /// A protection domain: queue pairs and memory of one may be used together.
-#[derive(Debug)]
 pub struct Protection {
     pub(super) device: Arc<Device>,
     pub(super) pd: *mut ffi::Pd,
@@ -84,7 +83,6 @@ impl Registrar for Protection {
     }
 }
 
-#[derive(Debug)]
 struct Registered {
     protection: Arc<Protection>,
     mr: *mut ffi::Mr,

@@ -11,7 +11,6 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 
 /// Receives that are shared by several queue pairs.
-#[derive(Debug)]
 pub struct SharedReceives {
     protection: Arc<Protection>,
     srq: *mut ffi::Srq,
@@ -99,7 +98,6 @@ pub fn first_packet() -> Result<u32> {
 }
 
 /// A queue pair.
-#[derive(Debug)]
 pub struct QueuePair {
     protection: Arc<Protection>,
     _send: Arc<CompletionQueue>,
@@ -358,7 +356,6 @@ fn route(port: &Port, gid: Gid, lid: u16) -> ffi::AhAttr {
 }
 
 /// The address of a peer for datagrams.
-#[derive(Debug)]
 pub struct AddressHandle {
     protection: Arc<Protection>,
     pub(super) ah: *mut ffi::Ah,

@@ -109,9 +109,3 @@ impl<T: Send + Sync> Drop for Kept<T> {
         }
     }
 }
-
-impl<T: Send + Sync + std::fmt::Debug> std::fmt::Debug for Kept<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        (**self).fmt(f)
-    }
-}

@@ -25,7 +25,6 @@ use crate::fabric::network::room::Room;
 pub type Name = (u64, u32);
 
 /// Memory that the peer writes, and the peer's that this process writes.
-#[derive(Debug)]
 pub struct Window {
     name: Name,
     /// Ours.
