@@ -84,7 +84,7 @@ fn one(me: i32, src: i32, len: usize, index: i32, seq: u64, out: Way, inn: Way, 
 
 pub fn every_size_in_every_mode(me: i32) {
     let mut seq = 0;
-    for timeout in [0, 2, -1] {
+    for (turn, timeout) in [0, 2, -1].into_iter().enumerate() {
         sendbuf_set(64 << 20, timeout);
         barrier();
         for (k, len) in sizes().enumerate() {
@@ -93,15 +93,16 @@ pub fn every_size_in_every_mode(me: i32) {
                 for inn in [Way::Blocking, Way::Waited, Way::Tested] {
                     for when in [When::First, When::Together, When::Late] {
                         combination += 1;
-                        // Large messages take a part of the combinations each, together all of them; all meet on few indices.
+                        // In a run that is not long each combination of a size has one of the time-outs. Large messages take a part of
+                        // the combinations each, together all of them; all meet on few indices.
                         let share = if len > 2 << 20 || len > 1 << 20 && crate::slow_links() {
                             9
-                        } else if len > 60_000 || crate::ranks::short() {
+                        } else if len > 60_000 || !crate::ranks::long() {
                             3
                         } else {
                             1
                         };
-                        if (combination + k) % share != 0 || when == When::Late && combination % 2 == k % 2 {
+                        if (combination + k + turn) % share != 0 || when == When::Late && combination % 2 == k % 2 {
                             continue;
                         }
                         for src in 0..2 {

@@ -10,11 +10,11 @@ use fmpl::p2p::any_source::{self, Came, multicast};
 use fmpl::p2p::{self, PROC_NULL, TAG_ANY};
 use fmpl::{Code, comm};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::PyBytes;
 
 use crate::error::{raise, wrong};
 use crate::group::Group;
-use crate::life::{timeout_ms, undisturbed, wait, whole};
+use crate::life::{Thing, timeout_ms, undisturbed, wait, whole};
 use crate::loan::Loan;
 use crate::memory::{Export, Memory};
 use crate::request::{self, ORPHANS, Request, again};
@@ -239,8 +239,7 @@ impl Comm {
         let _in = group.enter(py)?;
         ORPHANS.look();
         let mut export = Export::new();
-        let memory = export.read(buf)?;
-        let (data, comm) = (run(py, memory)?, group.id);
+        let (data, comm) = (run(py, export.read(buf)?)?, group.id);
         wait(py, group.about(None, None), || {
             let members = members.iter().map(|rank| *rank as usize);
             let bits = multicast::bitmap("mcast", comm, group.size, members)?;
@@ -400,8 +399,7 @@ impl Comm {
         let mut export = Export::new();
         let memory = export.read(loan.as_any())?;
         // SAFETY: the loan's bytes, which nobody writes until it is returned; it is exported.
-        let bytes = unsafe { std::slice::from_raw_parts(memory.at, memory.len) };
-        Ok(PyBytes::new(py, bytes))
+        Ok(PyBytes::new(py, unsafe { std::slice::from_raw_parts(memory.at, memory.len) }))
     }
 
     /// Makes communicators of this one's ranks, all of which call it: those with equal colours form one, ordered by `order` and then by their
@@ -490,15 +488,9 @@ impl Comm {
     }
 
     #[pyo3(signature = (kind, _value, _traceback))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        kind: Option<&Bound<'_, PyType>>,
-        _value: Option<&Bound<'_, PyAny>>,
-        _traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
+    fn __exit__(&self, py: Python<'_>, kind: Thing<'_>, _value: Thing<'_>, _traceback: Thing<'_>) -> PyResult<()> {
         // Behind an exception requests may be open: then it is freed when they are let go.
-        if kind.is_some() { Ok(()) } else { self.free(py) }
+        if !kind.is_none() { Ok(()) } else { self.free(py) }
     }
 
     fn __repr__(&self) -> String {

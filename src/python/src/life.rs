@@ -12,7 +12,7 @@ use fmpl::p2p::COMM_WORLD;
 use fmpl::{Code, comm, p2p};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::PyBytes;
 
 use crate::comm::Comm;
 use crate::error::{About, raise, wrong};
@@ -300,20 +300,17 @@ impl Job {
     }
 
     #[pyo3(signature = (kind, _value, _traceback))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        kind: Option<&Bound<'_, PyType>>,
-        _value: Option<&Bound<'_, PyAny>>,
-        _traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        if kind.is_some() { Ok(()) } else { self.finalize(py) }
+    fn __exit__(&self, py: Python<'_>, kind: Thing<'_>, _value: Thing<'_>, _traceback: Thing<'_>) -> PyResult<()> {
+        if !kind.is_none() { Ok(()) } else { self.finalize(py) }
     }
 
     fn __repr__(&self) -> String {
         format!("<fmpl.Job: rank {} of {}>", self.world.rank, self.world.size)
     }
 }
+
+/// What Python hands to the end of a `with` block: the kind of the exception that leaves it, or None; the exception; where it comes from.
+pub type Thing<'py> = Bound<'py, PyAny>;
 
 /// `"buffered"`, `"synchronous"`, or milliseconds.
 pub fn timeout_ms(mode: &Bound<'_, PyAny>) -> PyResult<i32> {

@@ -9,12 +9,11 @@ use fmpl::p2p::{self, TAG_ANY, any_source};
 use fmpl::{Code, Error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use crate::comm::Received;
 use crate::error::{About, raise, wrong};
 use crate::group::{Group, OwnClaim, change};
-use crate::life::{LIFE, detached, in_handler, wait, whole};
+use crate::life::{LIFE, Thing, detached, in_handler, wait, whole};
 use crate::memory::Export;
 
 /// A request that is not over. What it holds lasts until it is: the buffer, the claim, the communicator.
@@ -286,20 +285,14 @@ impl Request {
     }
 
     #[pyo3(signature = (kind, _value, _traceback))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        kind: Option<&Bound<'_, PyType>>,
-        _value: Option<&Bound<'_, PyAny>>,
-        _traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
+    fn __exit__(&self, py: Python<'_>, kind: Thing<'_>, _value: Thing<'_>, _traceback: Thing<'_>) -> PyResult<()> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let open = matches!(*state, State::Open(_) | State::Taken);
         drop(state);
         if !open {
             return Ok(());
         }
-        if kind.is_some() && self.cancel(py)? {
+        if !kind.is_none() && self.cancel(py)? {
             return Ok(());
         }
         // Of a send that an exception leaves, too: its buffer may be changed behind the block.

@@ -13,11 +13,11 @@ use fmpl::{Code, coll, comm};
 use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyMemoryView, PySlice, PyType};
+use pyo3::types::{PyMemoryView, PySlice};
 
 use crate::error::{raise, wrong};
 use crate::group::Group;
-use crate::life::{LIFE, undisturbed};
+use crate::life::{LIFE, Thing, undisturbed};
 use crate::request::again;
 use crate::views::Views;
 
@@ -122,14 +122,8 @@ impl SharedWindow {
 
     /// Frees it, unless an exception leaves the block: the others may not come.
     #[pyo3(signature = (kind, _value, _traceback))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        kind: Option<&Bound<'_, PyType>>,
-        _value: Option<&Bound<'_, PyAny>>,
-        _traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        if kind.is_some() { Ok(()) } else { self.free(py) }
+    fn __exit__(&self, py: Python<'_>, kind: Thing<'_>, _value: Thing<'_>, _traceback: Thing<'_>) -> PyResult<()> {
+        if !kind.is_none() { Ok(()) } else { self.free(py) }
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
