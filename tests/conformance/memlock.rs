@@ -43,7 +43,7 @@ fn limit(bytes: Option<u64>) {
 fn cannot_lock(bytes: usize) {
     let port = Port::choose(&Wishes::default(), 0).expect("a port");
     let domain = Protection::new(&port.device).expect("a domain").domain();
-    let error = Arena::new(&domain, bytes, Access::LOCAL_WRITE).expect_err("there is a limit");
+    let error = Arena::new(&domain, bytes, Access::LOCAL_WRITE).err().expect("there is a limit");
     assert_eq!(error.code(), Code::Memory);
     assert!(names_the_limit(error.detail()), "{error}");
 }
