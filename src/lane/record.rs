@@ -137,6 +137,11 @@ impl Land {
     pub fn kind(self) -> u8 {
         (self.0 >> KIND_AT) as u8 & 0xf
     }
+    /// Is the message in the data words, and its sender not in a wait for the acknowledgement? As short a look as that at the kind.
+    #[inline(always)]
+    pub fn is_plain_inline(self) -> bool {
+        (self.0 >> KIND_AT) & (0xf | NOW >> KIND_AT) == Kind::Inline as u64
+    }
     /// Bytes in the data words.
     #[inline(always)]
     pub fn inline_len(self) -> usize {

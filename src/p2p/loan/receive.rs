@@ -82,6 +82,7 @@ fn take_short<const OWE: bool>(ep: &'static Endpoint, lane: &Lane, slot: usize, 
     progress.count_received(seq);
     lane.note_len(progress, slot, lent.len);
     traced!(lane.note_received(slot, lent.len, seq));
+    // Who lends waits for no acknowledgement, so no landing of a loan asks for it.
     owe_or_acknowledge::<OWE>(lane, progress, slot, halves, seq, land);
     Some(lent)
 }

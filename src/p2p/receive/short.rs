@@ -116,8 +116,8 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
     }
     progress.note_acked(land, theirs);
     let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
-    let inline = land.kind() == Kind::Inline as u8;
-    let len = if inline {
+    let plain = land.is_plain_inline();
+    let len = if plain || land.kind() == Kind::Inline as u8 {
         run.set_words(words, len);
         len
     } else {
@@ -127,7 +127,7 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
     traced!(lane.note_received(slot, len, seq));
-    if OWE && (inline || len > OWE_ABOVE) {
+    if OWE && (plain || len > OWE_ABOVE && !land.is_now()) {
         owe_or_acknowledge::<true>(lane, progress, slot, (theirs, mine), seq, land);
     } else {
         acknowledge(lane, slot, (theirs, mine), seq);
@@ -135,7 +135,7 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
     true
 }
 
-/// What follows a message of the landing's own words: `OWE` as for [`take_short`].
+/// What follows a message whose sender does not wait for the acknowledgement: `OWE` as for [`take_short`].
 #[inline(always)]
 pub(in crate::p2p) fn owe_or_acknowledge<const OWE: bool>(
     lane: &Lane,
@@ -145,7 +145,7 @@ pub(in crate::p2p) fn owe_or_acknowledge<const OWE: bool>(
     seq: u64,
     land: Land,
 ) {
-    if OWE && progress.alternates(seq, land) && !land.is_now() && theirs.tx.load(Ordering::Relaxed) & 0xff == 0 {
+    if OWE && progress.alternates(seq, land) && theirs.tx.load(Ordering::Relaxed) & 0xff == 0 {
         owe(progress);
     } else {
         acknowledge(lane, slot, (theirs, mine), seq);
