@@ -33,7 +33,11 @@
 //! The word after a record is zeroed before the record is published, so the receiver can poll it.
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
-use crate::base::record::Record;
+use crate::base::record::of_atomics;
+
+mod any_index;
+mod shape_of_records;
+pub use any_index::*;
 
 /// Bytes that travel in the hot line itself.
 pub const INLINE_BYTES: usize = 16;
@@ -250,49 +254,6 @@ pub enum PostingKind {
     Loan = 5,
 }
 
-/// A posting of [`PostingKind::AnyIndex`]: it has no address, and lies beside the announcements. 0: there is none.
-pub const ANY_POSTED: u64 = PostingKind::AnyIndex as u64;
-
-/// That posting when a message has claimed it: message `seq` of `slot`. So its sender knows that a receive is posted for it, and the receiver
-/// which message the receive is for.
-#[inline]
-pub fn any_claim(slot: usize, seq: u64) -> u64 {
-    1 << 63 | (slot as u64) << 40 | seq & ((1 << 40) - 1)
-}
-
-/// The slot of a claim.
-#[inline]
-pub fn slot_of_claim(claim: u64) -> usize {
-    (claim >> 40) as usize & 0x1_ffff
-}
-
-/// An announcement to a receiver of any index, by the sender: half a line, whose other half is the other direction's announcement of the
-/// same number. Between nodes it is `head` alone.
-#[repr(C, align(32))]
-pub struct Announcement {
-    /// number + 1 32 | [`CARRIES`] | slot. Written last.
-    pub head: AtomicU64,
-    /// With [`CARRIES`]: the message's landing.
-    pub land: AtomicU64,
-    /// With [`CARRIES`]: its data words.
-    pub data: [AtomicU64; 2],
-}
-
-/// The announcement brings its message along.
-pub const CARRIES: u64 = 1 << 31;
-
-/// The head of announcement `n`, of a slot.
-#[inline(always)]
-pub fn announcement_head(n: u64, slot: usize, carries: u64) -> u64 {
-    (n + 1) << 32 | carries | slot as u64
-}
-
-/// The slot of an announcement's head.
-#[inline(always)]
-pub fn slot_of_head(head: u64) -> usize {
-    (head & (CARRIES - 1)) as usize
-}
-
 /// Posting hint: the receiver is in a wait for this message and follows a ring at once.
 pub const HINT_WAITING: u8 = 1;
 /// Posting hint: the buffer is in memory from `fmpl_alloc`.
@@ -378,9 +339,7 @@ pub const WANTS: u64 = 1;
 /// The sender is putting this message into its posting: too late to withdraw.
 pub const PUTS: u64 = 2;
 
-// SAFETY: atomic numbers only.
-unsafe impl Record for Block {}
-
+of_atomics! { Record:
 /// The header of a block of the spool.
 #[repr(C, align(64))]
 pub struct Block {
@@ -400,6 +359,7 @@ pub struct Block {
     /// Receiver: the generation it will never look at again.
     pub done: AtomicU32,
     _pad2: [AtomicU64; 7],
+}
 }
 
 /// Bytes of a block before its first record.
@@ -502,4 +462,3 @@ pub struct RingFlag {
     pub n: AtomicU64,
     _pad: [AtomicU64; 7],
 }
-mod shape_of_records;

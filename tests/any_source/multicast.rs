@@ -153,7 +153,9 @@ pub fn groups() {
     }
     // In each form between nodes.
     for form in ["tree", "chain", "ring", "doubling"] {
-        let job = |ranks| Job::new(ranks, "groups").settings("FMPL_NETWORK=tcp ROUNDS=48").env("FMPL_MCAST_FAR", form);
+        let rounds = if crate::ranks::long() { 48 } else { 20 };
+        let job = |ranks| Job::new(ranks, "groups").settings("FMPL_NETWORK=tcp").env("ROUNDS", rounds);
+        let job = |ranks| job(ranks).env("FMPL_MCAST_FAR", form);
         job(7).nodes(Nodes::Cyclic(7)).run();
         job(7).nodes(Nodes::Blocks(3)).run();
         job(7).nodes(Nodes::Cyclic(7)).env("FMPL_TOPOLOGY", "((0,3,5)(1,6))((2,4))").run();

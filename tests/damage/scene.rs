@@ -467,7 +467,7 @@ pub fn seeds() {
     } else if long() {
         0..1000
     } else {
-        0..120
+        0..60
     });
     let (mut longest, mut failed, count) = (0, Vec::new(), range.end - range.start);
     let mut hit = BTreeMap::<String, u64>::new();

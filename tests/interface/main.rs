@@ -173,12 +173,18 @@ fn collective_calls_from_fortran() {
     }
 }
 
+/// Numbers of ranks for what is the same with all: 1 to 8 in a long run, one of each kind otherwise (one, two, odd, a prime).
+fn many_ranks() -> impl Iterator<Item = usize> {
+    let long = std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1");
+    (1..=8).filter(move |n| long || [1, 2, 3, 7].contains(n))
+}
+
 /// Each on each type, however it was linked: the addresses of the functions are what a reduction knows them by.
 #[test]
 fn every_predefined_function_from_c() {
     let program = c_program("tests/c/reductions.c", "c11");
     run_alone(&program);
-    for ranks in 1..=8 {
+    for ranks in many_ranks() {
         run(&program, ranks);
     }
     let fixed = scratch("c").join("reductions.fixed");
@@ -195,7 +201,7 @@ fn every_predefined_function_from_fortran() {
     }
     let program = fortran_program("tests/fortran/reductions.f90");
     run_alone(&program);
-    for ranks in 1..=8 {
+    for ranks in many_ranks() {
         run(&program, ranks);
     }
 }

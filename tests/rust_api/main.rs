@@ -58,6 +58,12 @@ macro_rules! on_ranks {
 }
 pub(crate) use on_ranks;
 
+/// Numbers of ranks for what is the same with all: 1 to 8 in a long run, one of each kind otherwise (one, two, odd, a prime).
+fn many_ranks() -> impl Iterator<Item = usize> {
+    let long = std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1");
+    (1..=8).filter(move |n| long || [1, 2, 3, 7].contains(n))
+}
+
 const AS_RANK: &str = "FMPL_TEST_AS_RANK";
 
 /// In a rank, the number of ranks.

@@ -101,7 +101,7 @@ macro_rules! floats {
     } )* };
 }
 
-on_ranks!(every_predefined_function, 1..=8, 1, |_job, world| {
+on_ranks!(every_predefined_function, crate::many_ranks(), 1, |_job, world| {
     integers!(world: i8 i16 i32 i64 u8 u16 u32 u64);
     floats!(world: f32 f64);
     // Whole numbers, of which no sum is rounded.

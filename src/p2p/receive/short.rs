@@ -115,11 +115,26 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
         return false;
     }
     progress.note_acked(land, theirs);
-    let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
-    let plain = land.is_plain_inline();
-    let len = if plain || land.kind() == Kind::Inline as u8 {
-        run.set_words(words, len);
-        len
+    if !land.is_plain_inline() {
+        return take_other::<OWE>(lane, slot, land, run);
+    }
+    run.set_words([theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)], len);
+    progress.count_received(seq);
+    lane.note_len(progress, slot, len);
+    traced!(lane.note_received(slot, len, seq));
+    owe_or_acknowledge::<OWE>(lane, progress, slot, (theirs, mine), seq, land);
+    true
+}
+
+/// The rest of [`take_short`]: a message beside its landing, or one whose sender waits for the acknowledgement.
+#[inline(never)]
+fn take_other<const OWE: bool>(lane: &Lane, slot: usize, land: Land, run: Run) -> bool {
+    let (progress, halves) = (lane.progress(slot), lane.receiving(slot));
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let words = [halves.0.data[0].load(Ordering::Relaxed), halves.0.data[1].load(Ordering::Relaxed)];
+    let len = if land.kind() == Kind::Inline as u8 {
+        run.set_words(words, land.inline_len());
+        land.inline_len()
     } else {
         let Some(len) = from_annex(lane, slot, seq, land, words, run) else { return false };
         len
@@ -127,10 +142,10 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
     traced!(lane.note_received(slot, len, seq));
-    if OWE && (plain || len > OWE_ABOVE && !land.is_now()) {
-        owe_or_acknowledge::<true>(lane, progress, slot, (theirs, mine), seq, land);
+    if OWE && len > OWE_ABOVE && !land.is_now() {
+        owe_or_acknowledge::<true>(lane, progress, slot, halves, seq, land);
     } else {
-        acknowledge(lane, slot, (theirs, mine), seq);
+        acknowledge(lane, slot, halves, seq);
     }
     true
 }
