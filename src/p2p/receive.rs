@@ -97,7 +97,8 @@ fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, run: Run) 
 fn recv_run(ep: &'static Endpoint, comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
     if let Some((lane, slot)) = find_far(ep, comm, src, index)
         && !run.is_nowhere()
-        && recv_far(lane.lane(), slot, run, patience())
+        // A long one is not waited for before it is posted: each turn of a network in software is a call of the system.
+        && recv_far(lane.lane(), slot, run, if run.len() > FAR_INLINE { 1 } else { patience() })
     {
         return Ok(());
     }
