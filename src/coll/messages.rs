@@ -217,6 +217,19 @@ impl<'a> Party<'a> {
         self.swap_some(Some(to), give, Some(from), take).await
     }
 
+    /// A receive that is known of before it is awaited: so its sender finds it there.
+    pub fn expect<'m>(&self, from: usize, room: Room<'m>) -> Result<Expected<'m>>
+    where
+        'a: 'm,
+    {
+        self.begin_receive(from, room).map(Expected)
+    }
+
+    /// Sends to one, and awaits what is expected at the same time.
+    pub async fn swap_expected(&self, to: usize, give: Bytes<'_>, coming: Expected<'_>) -> Result<()> {
+        All(vec![coming.0, self.begin_send(to, give)?]).await
+    }
+
     /// The same with nobody on one side or both.
     pub async fn swap_some(
         &self,
@@ -289,6 +302,9 @@ impl Future for All<'_> {
         if wait { Poll::Pending } else { Poll::Ready(Ok(())) }
     }
 }
+
+/// See [`Party::expect`].
+pub(super) struct Expected<'a>(Message<'a>);
 
 /// A message under way. Dropped before it is over, it is given up, and its memory is its owner's again.
 struct Message<'a> {

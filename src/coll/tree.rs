@@ -233,28 +233,56 @@ pub(super) async fn allreduce(p: &Party<'_>, vector: Vector<'_>, halving: bool) 
         return p.receive(p.me - 1, vector.at).await;
     };
     let partial = Partial::new(vector.bytes());
-    let elements = |from: usize, to: usize| vector.part(from, to - from);
     let double = block < pairs.doubles;
     if double {
         p.receive(p.me + 1, partial.first()).await?;
         vector.fold(*partial.first()).map_err(|panic| p.panicked(panic))?;
     }
+    if halving {
+        halve(p, vector, &pairs, block, &partial).await?;
+    } else {
+        double_up(p, vector, &pairs, block, &partial).await?;
+    }
+    if double {
+        p.send(p.me + 1, *vector.at).await?;
+    }
+    Ok(())
+}
+
+/// Pairs of blocks exchange all that they have. What comes next is expected before the one before it has come, in a room of its own.
+async fn double_up(p: &Party<'_>, vector: Vector<'_>, pairs: &Pairs, block: usize, partial: &Partial) -> Result<()> {
+    let other_half = Scratch::new(vector.bytes());
+    let rooms = [partial.first(), other_half.room()];
+    let expect = |round: usize| {
+        let there = 1 << round < pairs.blocks;
+        there.then(|| p.expect(pairs.member(block ^ 1 << round), rooms[round % 2])).transpose()
+    };
+    let mut coming = [expect(0)?, expect(1)?];
+    for round in 0..pairs.blocks.ilog2() as usize {
+        let (other, theirs) = (block ^ 1 << round, rooms[round % 2]);
+        if let Some(coming) = coming[round % 2].take() {
+            p.swap_expected(pairs.member(other), *vector.at, coming).await?;
+        }
+        let folded = if other < block { vector.fold_behind(*theirs, partial.spare()) } else { vector.fold(*theirs) };
+        folded.map_err(|panic| p.panicked(panic))?;
+        coming[round % 2] = expect(round + 2)?;
+    }
+    Ok(())
+}
+
+/// Pairs of blocks exchange the half that the other one combines, of what they had; then the way back.
+async fn halve(p: &Party<'_>, vector: Vector<'_>, pairs: &Pairs, block: usize, partial: &Partial) -> Result<()> {
+    let elements = |from: usize, to: usize| vector.part(from, to - from);
     // The elements that this member combines, and what it had before each halving.
     let (mut from, mut to) = (0, vector.n);
     let mut before = Vec::new();
     let mut mask = 1;
     while mask < pairs.blocks {
-        let other = block ^ mask;
-        let (mut give_from, mut give_to) = (from, to);
-        if halving {
-            before.push((from, to));
-            let middle = from + (to - from) / 2;
-            if block & mask == 0 {
-                (to, give_from) = (middle, middle);
-            } else {
-                (from, give_to) = (middle, middle);
-            }
-        }
+        let (other, all_from, all_to) = (block ^ mask, from, to);
+        let middle = from + (to - from) / 2;
+        before.push((from, to));
+        if block & mask == 0 { to = middle } else { from = middle }
+        let (give_from, give_to) = if block & mask == 0 { (to, all_to) } else { (all_from, from) };
         let (peer, own) = (pairs.member(other), elements(from, to));
         let theirs = partial.first().part(0, own.bytes());
         p.swap(peer, *elements(give_from, give_to).at, peer, theirs).await?;
@@ -268,9 +296,6 @@ pub(super) async fn allreduce(p: &Party<'_>, vector: Vector<'_>, halving: bool) 
         let (their_from, their_to) = if block & mask == 0 { (to, all_to) } else { (all_from, from) };
         p.swap(peer, *elements(from, to).at, peer, elements(their_from, their_to).at).await?;
         (from, to) = (all_from, all_to);
-    }
-    if double {
-        p.send(p.me + 1, *vector.at).await?;
     }
     Ok(())
 }

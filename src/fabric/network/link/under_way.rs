@@ -15,6 +15,9 @@ use crate::fabric::network::handshake::State;
 /// What is under way is flushed although this side has not ended the connection.
 const FLUSHED: &str = "is cut off: the queue pair here is in the error state, since a request from there was refused or the device of this node \
                        cannot go on";
+/// Turns of a wait until it lets others run: where a device works meanwhile, and where each turn is a call of the system.
+const SPINS: u32 = 64;
+const DRIVEN_SPINS: u32 = 2;
 /// Requests that do not move for so long make the peer be asked for a word.
 const STUCK_NS: u64 = 1_000_000_000;
 
@@ -135,6 +138,8 @@ impl Link {
     }
 
     fn wait_until(&self, ticket: u64, over: impl Fn() -> bool) -> Result<()> {
+        // Where peers carry requests out themselves, the one that is waited for may have no core.
+        let spins = if self.limits().is_driven { DRIVEN_SPINS } else { SPINS };
         let mut turns = 0u32;
         let mut failed_ns = 0;
         while !over() {
@@ -147,11 +152,13 @@ impl Link {
                 }
             }
             turns += 1;
-            if turns.is_multiple_of(64) {
+            if turns.is_multiple_of(SPINS) {
                 self.arrivals.collect();
-                if turns.is_multiple_of(4096) {
-                    self.tend();
-                }
+            }
+            if turns.is_multiple_of(64 * SPINS) {
+                self.tend();
+            }
+            if turns.is_multiple_of(spins) {
                 yield_core();
             } else {
                 spin_loop();
