@@ -81,10 +81,8 @@ enum Of {
     Process,
     /// A pair of ranks.
     Pair,
-    /// Ranks that call together. All must choose alike, so what only two of them can know is no condition.
+    /// Ranks that call together, or nodes. All must choose alike, so what only two of them can know is no condition.
     Team,
-    /// A multicast to several nodes, of which one rank chooses the form.
-    Multicast,
 }
 
 /// What may stand for a number.
@@ -222,11 +220,11 @@ crossovers! {
     /// From this many bytes on an allreduce between nodes halves its vectors.
     coll_far_allreduce_halving: Team, Kind::Bytes;
     /// From this many bytes on a multicast to so many nodes is scattered, and gathered by doubling.
-    mcast_doubling: Multicast, Kind::Bytes;
+    mcast_doubling: Team, Kind::Bytes;
     /// From this many bytes on it is gathered round a ring.
-    mcast_ring: Multicast, Kind::Bytes;
+    mcast_ring: Team, Kind::Bytes;
     /// From this many bytes on it goes along a chain.
-    mcast_chain: Multicast, Kind::Bytes;
+    mcast_chain: Team, Kind::Bytes;
 }
 
 /// A condition of a section.
@@ -265,8 +263,7 @@ impl Condition {
         match self {
             Condition::Vendor(_) | Condition::Family(_) | Condition::Model(_) => true,
             Condition::Distance(_) => of == Of::Pair,
-            Condition::Members(..) => matches!(of, Of::Team | Of::Multicast),
-            Condition::Network(_) => of == Of::Multicast,
+            Condition::Members(..) | Condition::Network(_) => of == Of::Team,
             Condition::Crowded(_) | Condition::TakeOver(_) => of != Of::Process,
         }
     }

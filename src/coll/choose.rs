@@ -71,7 +71,7 @@ impl Choices {
     pub fn new(ep: &Endpoint, members: usize) -> Choices {
         let config = &ep.config;
         let copies = config.cma;
-        let row = ep.tuning.team(members, ep.crowded);
+        let row = ep.crossovers(members);
         let pull = |measured: usize, set: Option<usize>| if copies { set.unwrap_or(measured) } else { usize::MAX };
         Choices {
             barrier: match config.coll_barrier {

@@ -101,12 +101,7 @@ impl Tuning {
     }
 
     /// The numbers of ranks that call together.
-    pub fn team(&self, members: usize, crowded: bool) -> Crossovers {
-        self.multicast(members, crowded, "")
-    }
-
-    /// The numbers of a multicast to so many nodes over this network.
-    pub fn multicast(&self, members: usize, crowded: bool, network: &str) -> Crossovers {
+    pub fn team(&self, members: usize, crowded: bool, network: &str) -> Crossovers {
         let (processor, take_over) = (&self.processor, self.take_over);
         self.rows.at(&Case { processor, distance: Distance::Shared, members, crowded, take_over, network })
     }
@@ -196,9 +191,9 @@ mod tests {
         let on = "[any]\ntake_over = on";
         assert!(tuning(on, &Config::default()).take_over);
         assert!(!tuning(on, &Config { take_over: Some(false), ..Config::default() }).take_over);
-        assert_eq!(tuning(on, &Config::default()).team(2, false).coll_allreduce_slices, 512 << 10);
+        assert_eq!(tuning(on, &Config::default()).team(2, false, "").coll_allreduce_slices, 512 << 10);
         assert_eq!(
-            tuning("[any]\ntake_over = off", &Config::default()).team(2, false).coll_allreduce_slices,
+            tuning("[any]\ntake_over = off", &Config::default()).team(2, false, "").coll_allreduce_slices,
             usize::MAX
         );
     }

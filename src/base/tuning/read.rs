@@ -113,7 +113,6 @@ fn number_of(line: &str, section: &Section) -> Result<(usize, usize), String> {
             Of::Process => format!("{name} holds for all that a process does: by the processor only"),
             Of::Pair => format!("{name} is of a pair of ranks, which has no members"),
             Of::Team => format!("{name} must be the same for all who call together: not by the distance of two"),
-            Of::Multicast => format!("{name} is of multicasts between nodes: not by the distance of two"),
         });
     }
     let number = kind.read(value).ok_or_else(|| format!("{name} = {value}: possible values: {}", kind.values()))?;

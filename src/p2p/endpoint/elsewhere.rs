@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::base::tuning::Crossovers;
 
 impl Endpoint {
     /// Are there ranks on other nodes?
@@ -33,6 +34,12 @@ impl Endpoint {
     /// The fabric between nodes, if this process is on it.
     pub fn fabric_here(&self) -> Option<&Arc<Fabric>> {
         self.fabric.get()
+    }
+
+    /// The numbers of calls of so many members, or to so many nodes.
+    pub fn crossovers(&self, members: usize) -> Crossovers {
+        let network = self.fabric_here().map(|fabric| fabric.device().network());
+        self.tuning.team(members, self.crowded, network.as_deref().unwrap_or(""))
     }
 
     /// Are there members on other nodes that this process can reach?

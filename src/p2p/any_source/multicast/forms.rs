@@ -57,8 +57,7 @@ impl Form {
             FarMcastWay::Ring => Form::Ring,
             FarMcastWay::Doubling => Form::Doubling,
             FarMcastWay::Auto => {
-                let network = ep.fabric_here().map(|fabric| fabric.device().network());
-                let row = ep.tuning.multicast(leaders, ep.crowded, network.as_deref().unwrap_or(""));
+                let row = ep.crossovers(leaders);
                 match size {
                     n if n >= row.mcast_chain => Form::Chain,
                     n if n >= row.mcast_ring => Form::Ring,
