@@ -18,6 +18,7 @@ use super::multicast::{self, Group, Name};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
 use super::stamps::Stamps;
+use super::switching::{Choice, Switching};
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -77,6 +78,8 @@ pub struct Terms {
     pub strict: bool,
     /// Connections and contexts of all processes of a node.
     pub places: [usize; 2],
+    /// Which way peers take, where the device has both.
+    pub ways: Choice,
     /// How long a peer may take to answer when a connection is made.
     pub patience: Duration,
     /// Does this process's node come before that of this rank?
@@ -111,6 +114,7 @@ pub(super) struct Shared {
     /// The peers whose connections wait for a place, of each kind.
     pub in_line: [Mutex<VecDeque<u32>>; 2],
     pub patience_ns: u64,
+    pub switching: Switching,
     /// Connections that were given up for others, and contexts.
     pub retired: AtomicU64,
     pub put_away: AtomicU64,
@@ -164,6 +168,7 @@ impl Fabric {
             rooms: OnceLock::new(),
             in_line: Default::default(),
             places: terms.places,
+            switching: Switching::new(terms.ways),
             patience_ns: terms.patience.as_nanos() as u64,
             retired: AtomicU64::new(0),
             put_away: AtomicU64::new(0),

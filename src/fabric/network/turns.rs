@@ -123,7 +123,7 @@ impl Shared {
     pub(super) fn tick(&self) {
         self.due_ns.store(SETTLED, Ordering::Release);
         let due = self.links().iter().map(|link| self.advance(link).min(self.tend_rest(link))).min().unwrap_or(SETTLED);
-        self.due_ns.fetch_min(due, Ordering::AcqRel);
+        self.due_ns.fetch_min(due.min(self.switch_ways()), Ordering::AcqRel);
     }
 
     /// Does what can be done for a connection now. When it is to be looked at again, unless a packet comes before; [`SETTLED`]: not at all.
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     /// Does what an event has led to. `true`: the connection has come about.
-    fn take(&self, link: &Link, posted: &mut Posted, outcome: Outcome, end: Option<&End>) -> bool {
+    pub(super) fn take(&self, link: &Link, posted: &mut Posted, outcome: Outcome, end: Option<&End>) -> bool {
         for deed in [outcome.deed, outcome.then].into_iter().flatten() {
             match deed {
                 Deed::Remember => posted.times.end = end.copied(),
@@ -260,7 +260,8 @@ impl Shared {
 
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
         let end = link.end(posted);
-        let hello = Hello { turn, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
+        let way = posted.made.as_ref().map_or_else(|| self.wish(posted), |made| made.way);
+        let hello = Hello { turn, way, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
         self.send_to(link, &hello)
     }
 
@@ -278,7 +279,8 @@ impl Shared {
         if link.has_ended() {
             return self.say_broken(link);
         }
-        let outcome = posted.hand.packet(say, hello.turn);
+        let takes = !self.device.has_ways() || self.hears_of_a_way(link, &mut posted, say, hello);
+        let outcome = posted.hand.packet(say, hello.turn, takes);
         let came_up = self.take(link, &mut posted, outcome, Some(&hello.end));
         drop(posted);
         self.follow(link, After { came_up, needs_room: None });
@@ -308,7 +310,7 @@ impl Shared {
     }
 
     /// Sends what is owed over a connection before it is given up, so that it need not be made again for that.
-    fn settle(&self, link: &Link) {
+    pub(super) fn settle(&self, link: &Link) {
         if let Some(hooks) = self.hooks.get() {
             (hooks.settle)(link);
         }
@@ -320,6 +322,7 @@ impl Shared {
             let mut posted = link.lock();
             link.drop_pair(&mut posted);
             link.put_away(&posted);
+            posted.switch = Default::default();
         }
     }
 }
@@ -329,6 +332,7 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
     link.set_up(false);
     if posted.made.is_none() {
         link.put_away(posted);
+        posted.switch = Default::default();
         return true;
     }
     // What was under way is flushed within moments; a device that does not report it is out of order.
@@ -337,5 +341,6 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
     }
     link.drop_pair(posted);
     link.put_away(posted);
+    posted.switch = Default::default();
     true
 }

@@ -26,12 +26,13 @@ mod tests;
 /// How messages of a source come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Way {
+pub enum Way {
     /// Connectionless, into buffers that all sources share.
     #[default]
     Shared,
     /// Connectionless, into a ring of its own.
     Ring,
+    /// By a connection.
     Connected,
 }
 
