@@ -13,7 +13,7 @@
 //! asks, and the place is given back if the turn goes by datagrams all the same. It does not try again for a while then.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::control::Shared;
@@ -39,8 +39,6 @@ const AGAIN_NS: u64 = 8 * WINDOW_NS;
 const AGAIN: f32 = 16.;
 /// What is kept of that number from one window to the next.
 const OF_LATE: f32 = 15. / 16.;
-/// Who cannot choose now looks again after so long.
-const SOON_NS: u64 = 5_000_000;
 /// Of a message and of a switch, as measured between two machines with RDMA devices, in the order of [`Way`]. A ring is what datagrams are as long
 /// as there is none.
 const COSTS: Costs = Costs { latency: [6000., 6000., 2000.], switch: [100_000., 100_000., 2_000_000.] };
@@ -149,8 +147,7 @@ impl Shared {
     /// Does what is to be done about ways now; when to look again.
     pub(super) fn switch_ways(&self) -> u64 {
         let Some([room, _]) = self.rooms.get().filter(|_| self.device.has_ways()) else { return SETTLED };
-        // What is owed to a peer is sent before its turn ends, for which the thread may wait, and come by here again.
-        let Ok(mut state) = self.switching.state.try_lock() else { return now_ns() + SOON_NS };
+        let mut state = self.switching.state.lock().unwrap_or_else(PoisonError::into_inner);
         let links = self.links();
         if !links.iter().any(|link| link.is_up()) && state.wait.is_empty() {
             return SETTLED;
@@ -224,47 +221,46 @@ impl Shared {
 
     /// The next turn with this peer is to be connected, with this place. Was it so until a short while ago?
     fn connect(&self, link: &Link, place: Taken, now: u64) -> bool {
-        let is_by_datagrams = |posted: &Posted| {
-            posted.hand.is_up() && posted.made.as_ref().is_some_and(|made| made.way == Way::Shared)
-        };
-        if link.has_ended() || link.has_left() || !link.try_lock().is_some_and(|posted| is_by_datagrams(&posted)) {
-            return false;
-        }
-        let again = self.begin_anew(link, |posted| {
-            posted.switch.taken = Some(place);
-            now.saturating_sub(posted.switch.left_ns) < AGAIN_NS && posted.switch.left_ns > 0
+        let again = self.begin_anew(link, Way::Shared, |switch| {
+            switch.taken = Some(place);
+            switch.left_ns > 0 && now.saturating_sub(switch.left_ns) < AGAIN_NS
         });
-        if again {
+        if again == Some(true) {
             count(&self.switching.again);
         }
-        again
+        again == Some(true)
     }
 
     /// This peer's connection is given up for others.
     fn leave(&self, link: &Link, now: u64) {
-        if link.is_up() && !link.has_ended() && !link.has_left() {
+        if self.begin_anew(link, Way::Connected, |switch| switch.left_ns = now).is_some() {
             count(&self.switching.left);
-            self.begin_anew(link, |posted| posted.switch.left_ns = now);
         }
     }
 
-    /// Ends the turn with a peer, and begins the next.
-    fn begin_anew<R>(&self, link: &Link, with: impl FnOnce(&mut Posted) -> R) -> R {
-        self.settle(link);
-        let result = {
-            let mut posted = link.lock();
-            let result = with(&mut posted);
-            posted.hand.retire();
-            let outcome = posted.hand.want();
-            self.take(link, &mut posted, outcome, None);
-            result
-        };
+    /// Ends the turn with a peer, if it goes by this way, and begins the next. Not of a link that somebody is posting to: who waits for a peer that
+    /// has died would have this thread wait too, and with it all other peers.
+    fn begin_anew<R>(&self, link: &Link, from: Way, with: impl FnOnce(&mut Switch) -> R) -> Option<R> {
+        if link.has_ended() || link.has_left() {
+            return None;
+        }
+        let mut posted = link.try_lock()?;
+        if !posted.hand.is_up() || posted.made.as_ref().is_none_or(|made| made.way != from) {
+            return None;
+        }
+        let result = with(&mut posted.switch);
+        posted.hand.retire();
+        let outcome = posted.hand.want();
+        self.take(link, &mut posted, outcome, None);
+        drop(posted);
         self.advance(link);
-        result
+        Some(result)
     }
 
     fn tell_of_thrashing(&self, state: &Choosing, room: &Room) {
-        if state.again >= AGAIN && !self.switching.has_told.swap(true, Ordering::Relaxed) {
+        if state.again >= AGAIN
+            && matches!(self.switching.choice, Choice::Busiest { .. })
+            && !self.switching.has_told.swap(true, Ordering::Relaxed) {
             let (limit, again) = (room.limit(), self.switching.again.load(Ordering::Relaxed));
             tell(Level::Warn, || {
                 format!(

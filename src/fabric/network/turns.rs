@@ -310,7 +310,7 @@ impl Shared {
     }
 
     /// Sends what is owed over a connection before it is given up, so that it need not be made again for that.
-    pub(super) fn settle(&self, link: &Link) {
+    fn settle(&self, link: &Link) {
         if let Some(hooks) = self.hooks.get() {
             (hooks.settle)(link);
         }

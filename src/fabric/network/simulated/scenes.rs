@@ -273,7 +273,7 @@ fn changing(lot: &mut Lot) -> Plan {
 }
 
 /// And while a rank dies.
-fn a_rank_dies_among_ways(seed: u64) {
+fn ways_change_while_one_dies(seed: u64) {
     let mut lot = Lot::new(seed);
     let terms = changing(&mut lot);
     dies(seed, terms, &mut lot);
@@ -336,8 +336,8 @@ mod runs {
         batch("links_change_ways", 200, super::links_change_ways);
     }
     #[test]
-    fn a_rank_dies_among_ways() {
-        batch("a_rank_dies_among_ways", 100, super::a_rank_dies_among_ways);
+    fn ways_change_while_one_dies() {
+        batch("ways_change_while_one_dies", 100, super::ways_change_while_one_dies);
     }
     #[test]
     fn a_rank_dies() {

@@ -180,7 +180,7 @@ impl Shared {
     }
 
     /// Gives a connection up.
-    pub(in crate::fabric::network) fn retire(&self, link: &Link) {
+    fn retire(&self, link: &Link) {
         if !link.is_up() {
             // It is in the making for long, and nobody knows whether the peer will ever answer.
             link.give_up();
