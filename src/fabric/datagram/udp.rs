@@ -29,7 +29,7 @@ const USUAL_MTU: usize = 1500;
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(super) struct Udp {
+pub struct Udp {
     port: Port,
     socket: UdpSocket,
     number: u16,

@@ -256,7 +256,7 @@ impl Fabric {
         let taken = |which: usize| self.shared.rooms.get().map_or((0, 0), |rooms| rooms[which].taken());
         let ((mine, all), (mine_in, all_in)) = (taken(0), taken(1));
         let away = self.shared.put_away.load(Ordering::Relaxed);
-        let retired = self.shared.retired.load(Ordering::Relaxed);
+        let retired = self.shared.retired.load(Ordering::Relaxed) + self.shared.switching.left.load(Ordering::Relaxed);
         let copied = self.shared.copied.load(Ordering::Relaxed);
         let counts = &*self.shared.multicast;
         let [sent, again, groups] = [&counts.sent, &counts.resent, &counts.groups].map(|n| n.load(Ordering::Relaxed));

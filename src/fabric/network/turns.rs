@@ -20,8 +20,10 @@ use super::link::{Link, Posted};
 use super::room::Which;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
+use crate::base::lock::MutexGuard;
 use crate::base::log::{Level, tell};
 use crate::base::rules::{Rule, holds};
+use crate::base::thread::yield_core;
 #[cfg(feature = "trace")]
 use crate::base::trace::What;
 use crate::base::trace::traced;
@@ -37,6 +39,9 @@ const FIRST_PATIENCE_NS: u64 = 20_000_000;
 const LAST_PATIENCE_NS: u64 = 250_000_000;
 /// A peer that does not answer for so long while its connection is given up is tried over the connection itself.
 const SILENCE_NS: u64 = 1_000_000_000;
+
+/// A lock that is not had in so many turns is held for long.
+const SOON: u32 = 64;
 
 /// When something was said and heard, in nanoseconds; 0: not.
 #[derive(Default)]
@@ -273,7 +278,7 @@ impl Shared {
         if let Some(told) = &hello.memory {
             self.take_in_memory(link, told);
         }
-        let mut posted = link.lock();
+        let Some(mut posted) = lock_soon(link) else { return };
         link.is_heard();
         (posted.times.heard, posted.times.pinged) = (now_ns(), 0);
         if link.has_ended() {
@@ -325,6 +330,17 @@ impl Shared {
             posted.switch = Default::default();
         }
     }
+}
+
+/// The lock of a link, unless somebody holds it for longer than it takes to post: who waits for a peer that has died would have all others wait
+/// for the thread, and what has come is said again.
+fn lock_soon(link: &Link) -> Option<MutexGuard<'_, Posted>> {
+    (0..SOON).find_map(|turn| {
+        if turn > 0 {
+            yield_core();
+        }
+        link.try_lock()
+    })
 }
 
 /// Takes down queue pair and context of a connection that has failed, once its device is done with what was posted; has it?

@@ -272,21 +272,10 @@ fn changing(lot: &mut Lot) -> Plan {
     terms
 }
 
-/// And while a rank dies.
-fn ways_change_while_one_dies(seed: u64) {
-    let mut lot = Lot::new(seed);
-    let terms = changing(&mut lot);
-    dies(seed, terms, &mut lot);
-}
-
 /// Whoever has to do with a rank that dies hears of it, and nobody else does.
 fn a_rank_dies(seed: u64) {
     let mut lot = Lot::new(seed);
-    let terms = plan(&mut lot);
-    dies(seed, terms, &mut lot);
-}
-
-fn dies(seed: u64, mut terms: Plan, lot: &mut Lot) {
+    let mut terms = plan(&mut lot);
     let dead = lot.below(u64::from(terms.ranks)) as u32;
     terms.faults.dies = Some((dead, lot.below(400)));
     let (outcomes, _) = play(seed, terms);
@@ -334,10 +323,6 @@ mod runs {
     #[test]
     fn links_change_ways() {
         batch("links_change_ways", 200, super::links_change_ways);
-    }
-    #[test]
-    fn ways_change_while_one_dies() {
-        batch("ways_change_while_one_dies", 100, super::ways_change_while_one_dies);
     }
     #[test]
     fn a_rank_dies() {
