@@ -8,6 +8,7 @@
 //! | `requests` | what may overlap; cancel, probe; time-outs; delivery without the sender |
 //! | `any` | receives of any index |
 //! | `patience` | every message waits for its receive where that is asked for |
+//! | `ways` | links change between datagrams and connections |
 //! | `areas` | memory that the program brings along |
 //! | `spool` | its size, its counts, what happens when it is full |
 //! | `memory` | buffers in read-only, file, huge and shared memory |
@@ -35,6 +36,7 @@ mod sizes;
 mod spool;
 mod threads;
 mod wire;
+mod ways;
 
 use ranks::calls::*;
 use ranks::{Body, Job, Test};
@@ -301,33 +303,6 @@ fn few_queue_pairs() {
     }
 }
 
-/// Random traffic while each link changes between datagrams, some of which are lost, doubled or late, and a connection, at random every 50 ms.
-fn ways_change() {
-    use fmpl::launch::embedded::Nodes;
-    let has_ports = || std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut all| all.next().is_some());
-    let here = || if has_ports() { "verbs" } else { "tcp" }.to_owned();
-    let network = std::env::var("FMPL_NETWORK").unwrap_or_else(|_| here());
-    if !(network.starts_with("tcp") || network == "verbs") {
-        return println!("  {network} has one way only");
-    }
-    let (seconds, since) = (if ranks::long() { 300 } else { 3 }, std::time::Instant::now());
-    let (mut jobs, mut left, messages) = (0, 0, 600);
-    while jobs < 2 || since.elapsed().as_secs() < seconds {
-        // Connections for all, and for some.
-        let job = Job::new(4, "few queue pairs").nodes(Nodes::Cyclic(4)).env("FMPL_QUEUE_PAIRS", [2, 128][jobs % 2]);
-        let job = job.env("FMPL_NETWORK", &network).env("FMPL_CONNECT", "random").env("FMPL_CONTEXTS", 1024);
-        let job = job.env("FMPL_WEATHER", format!("loss=2,double=1,late=1,seed={jobs}")).env("FEW_PAUSE", 1);
-        let job = job.env("FEW_MESSAGES", messages).env("FEW_SEED", 300 + jobs).env("FMPL_STALL", 60);
-        let outcome = job.seconds(if ranks::long() { 600 } else { 120 }).run();
-        let count = |rank| ranks::said(&outcome, rank).split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
-        left += (0..4).map(|rank| count(rank).expect("a count")).sum::<u64>();
-        jobs += 1;
-    }
-    let time = since.elapsed().as_secs_f64();
-    println!("  {network}: {} messages, {left} times from a connection to datagrams, {time:.1} s", jobs * messages);
-    assert!(left >= 2 * jobs as u64, "{left} changes in {jobs} jobs");
-}
-
 /// What a rank takes for peers of other nodes does not grow with how many there are: it forgets them.
 fn many_peers_one_after_the_other() {
     use fmpl::launch::embedded::Nodes;
@@ -432,7 +407,8 @@ const TESTS: &[Test] = &[
     ("every_promise_is_kept_between_nodes", between_nodes),
     ("many_peers_share_few_queue_pairs_between_nodes", few_queue_pairs),
     ("many_peers_one_after_the_other_between_nodes", many_peers_one_after_the_other),
-    ("ways_change_under_random_traffic_between_nodes", ways_change),
+    ("links_change_ways_under_random_traffic", ways::random),
+    ("the_busiest_are_connected", ways::busiest),
     ("random_traffic_goes_on_and_on_between_nodes", soak),
     ("little_locked_memory_will_do_between_nodes", little_locked_memory),
     ("areas_of_the_program_are_used_between_nodes", areas::test),
@@ -455,6 +431,7 @@ const BODIES: &[Body] = &[
     ("peers in turn", few::peers_in_turn),
     ("areas", areas::body),
     ("patience", patience::body),
+    ("busiest", ways::phases),
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),
     ("long messages", bulk::lengths),

@@ -211,6 +211,13 @@ impl Fabric {
     pub fn forgotten(&self) -> u64 {
         self.shared.forgotten.load(Ordering::Relaxed)
     }
+    /// Where peers are reached by two ways: turns that were connected, connections given up for others, turns that the peer had no place for, and
+    /// peers that were connected again soon.
+    pub fn switches(&self) -> Option<[u64; 4]> {
+        let Switching { connected, left, declined, again, .. } = &self.shared.switching;
+        let all = [connected, left, declined, again].map(|n| n.load(Ordering::Relaxed));
+        self.shared.device.has_ways().then_some(all)
+    }
     /// The device in use.
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.shared.device
@@ -278,6 +285,7 @@ impl Fabric {
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
             ("between nodes: table of kept registrations", self.shared.cache.memory() as u64),
+            ("between nodes: how busy peers are", self.shared.switching.bytes() as u64),
             ("between nodes: datagrams", self.shared.device.bytes() as u64),
         ]
     }

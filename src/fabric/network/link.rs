@@ -209,6 +209,11 @@ impl Link {
         self.completed.fetch_max(posted.last, Ordering::AcqRel);
     }
 
+    /// The way of the turn that is there or being made.
+    pub fn way(&self) -> Option<Way> {
+        self.lock().made.as_ref().map(|made| made.way)
+    }
+
     /// This end of the connection, for the peer to connect to.
     pub(super) fn end(&self, posted: &Posted) -> End {
         posted.made.as_ref().map_or(End::default(), |made| made.pair.end())

@@ -123,6 +123,11 @@ impl Switching {
         }
     }
 
+    /// Bytes of what is kept of peers.
+    pub fn bytes(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ways.bytes()
+    }
+
     fn window_ns(&self) -> u64 {
         match self.choice {
             Choice::Busiest { .. } => WINDOW_NS,

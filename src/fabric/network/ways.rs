@@ -195,6 +195,11 @@ impl Ways {
         Ways { sources, by_peer, keeps: keeps.max(1), windows: 0, books: [0.; RULES.len()], followed: 0 }
     }
 
+    /// Bytes of the table.
+    pub(super) fn bytes(&self) -> usize {
+        self.sources.capacity() * size_of::<Source>() + self.by_peer.capacity() * size_of::<(u32, usize)>()
+    }
+
     /// So many messages have come from this source.
     pub(super) fn heard(&mut self, peer: u32, messages: u32) {
         let at = match self.by_peer.get(&peer) {
