@@ -33,9 +33,10 @@ const OF_CHANNELS: u32 = 1 << 31;
 pub fn choose(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
     match &config.network {
         Network::Verbs => by_verbs(config, turn),
-        Network::Ofi(_) if config.connect != Connect::All => {
-            Err(Error::new(Code::Setting, "FMPL_CONNECT: by libfabric all are connected; verbs and tcp can do without (FMPL_NETWORK)"))
-        }
+        Network::Ofi(_) if config.connect != Connect::All => Err(Error::new(
+            Code::Setting,
+            "FMPL_CONNECT: by libfabric all are connected; verbs and tcp can do without (FMPL_NETWORK)",
+        )),
         Network::Tcp(_) | Network::Ofi(_) if !config.has_connections() => {
             Err(Error::new(Code::Setting, "FMPL_QUEUE_PAIRS=0: only verbs and udp need no connections (FMPL_NETWORK)"))
         }

@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::datagram::network::Datagrams;
+use super::network::Way;
 use super::network::device::{
     Access, Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair, Registrar, Registration,
 };
 use super::network::multicast::{Counts, Group, Name};
 use super::network::region::Domain;
-use super::network::Way;
 use super::served::memory::{Memory, Shown};
 use crate::base::error::Result;
 use crate::base::key::Key;

@@ -35,8 +35,8 @@ mod shapes;
 mod sizes;
 mod spool;
 mod threads;
-mod wire;
 mod ways;
+mod wire;
 
 use ranks::calls::*;
 use ranks::{Body, Job, Test};

@@ -46,7 +46,11 @@ impl Datagrams {
     }
 
     /// Over this carrier. All channels have numbers with these bits, by which others can tell them from pairs of their own.
-    pub(in crate::fabric) fn over(carrier: Box<dyn Carrier>, weather: Option<&Weather>, bits: u32) -> Result<Datagrams> {
+    pub(in crate::fabric) fn over(
+        carrier: Box<dyn Carrier>,
+        weather: Option<&Weather>,
+        bits: u32,
+    ) -> Result<Datagrams> {
         let carrier = match weather {
             Some(weather) => Box::new(Weathered::new(carrier, weather.clone())),
             None => carrier,

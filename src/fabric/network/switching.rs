@@ -13,8 +13,8 @@
 //! asks, and the place is given back if the turn goes by datagrams all the same. It does not try again for a while then.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use super::control::Shared;
 use super::handshake::{Say, State};
@@ -265,7 +265,8 @@ impl Shared {
     fn tell_of_thrashing(&self, state: &Choosing, room: &Room) {
         if state.again >= AGAIN
             && matches!(self.switching.choice, Choice::Busiest { .. })
-            && !self.switching.has_told.swap(true, Ordering::Relaxed) {
+            && !self.switching.has_told.swap(true, Ordering::Relaxed)
+        {
             let (limit, again) = (room.limit(), self.switching.again.load(Ordering::Relaxed));
             tell(Level::Warn, || {
                 format!(

@@ -15,10 +15,10 @@ use crate::base::clock::now_ns;
 use crate::base::key::Key;
 use crate::base::rules::Rule;
 use crate::base::simulation::{self, Lot, pause};
-use crate::fabric::network::{Card, Choice};
 use crate::fabric::network::control::{Fabric, Hooks, Terms};
 use crate::fabric::network::link::{COUNTED, Link, Window};
 use crate::fabric::network::room::TABLES_BYTES;
+use crate::fabric::network::{Card, Choice};
 use crate::fabric::shm::region::{NODE_AT, Region};
 
 /// Places for records that are under way; bytes of each.
@@ -244,7 +244,14 @@ fn plan(lot: &mut Lot) -> Plan {
     let pairs = 1 + lot.below(u64::from(ranks)) as usize;
     let contexts = pairs + lot.below(2) as usize;
     let weather = Weather::of(lot);
-    Plan { ranks, records: lot.one_of(&[3, 10, 30]), places: [pairs, contexts], weather, faults: Faults::default(), every_ns: lot.one_of(&[1_000_000, 3_000_000, 20_000_000]) }
+    Plan {
+        ranks,
+        records: lot.one_of(&[3, 10, 30]),
+        places: [pairs, contexts],
+        weather,
+        faults: Faults::default(),
+        every_ns: lot.one_of(&[1_000_000, 3_000_000, 20_000_000]),
+    }
 }
 
 /// All that is sent comes, once and in order, whatever places there are and whatever becomes of datagrams.
