@@ -46,6 +46,8 @@ pub fn random() {
 pub fn busiest() {
     let Some(network) = network() else { return };
     let job = Job::new(4, "busiest").nodes(Nodes::Cyclic(4)).env("FMPL_QUEUE_PAIRS", 1).env("FMPL_STALL", 60);
+    // Where processors are emulated nobody is busy who spins.
+    let job = job.env("FMPL_WAIT", "block");
     let outcome = job.env("FMPL_NETWORK", &network).env("FMPL_CONNECT", "busiest").seconds(300).run();
     (0..4).for_each(|rank| print!("  rank {rank}: {}", ranks::said(&outcome, rank)));
 }

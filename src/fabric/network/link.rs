@@ -193,7 +193,7 @@ impl Link {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
         let used = room.now();
-        Ok(Made { pair, way, room, place, used, taken: taken })
+        Ok(Made { pair, way, room, place, used, taken })
     }
 
     /// Takes the queue pair down and gives its place back. All that came by it is noted; all that was posted counts as over.
