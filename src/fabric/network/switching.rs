@@ -39,8 +39,8 @@ const AGAIN_NS: u64 = 8 * WINDOW_NS;
 const AGAIN: f32 = 16.;
 /// What is kept of that number from one window to the next.
 const OF_LATE: f32 = 15. / 16.;
-/// Of a message and of a switch, as measured between two machines with RDMA devices, in the order of [`Way`]. A ring is what datagrams are as long
-/// as there is none.
+/// Of a message and of a switch, in the order of [`Way`]: estimates for RDMA devices, not measured here. A ring is what datagrams are as long as
+/// there is none.
 const COSTS: Costs = Costs { latency: [6000., 6000., 2000.], switch: [100_000., 100_000., 2_000_000.] };
 
 /// Which way peers take.
