@@ -66,6 +66,17 @@ impl Network {
     }
 }
 
+/// Which ranks on other nodes are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connect {
+    /// Each, when it is first spoken to.
+    All,
+    /// Those that are among the busiest; the others are reached by datagrams.
+    Busiest,
+    /// For tests: each is, or is not, at random.
+    Random,
+}
+
 /// What becomes of datagrams on their way, for tests: so many of a hundred are lost, come twice, come late.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Weather {
@@ -259,6 +270,8 @@ pub struct Config {
     pub verbs_pkey: Option<u16>,
     /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most; 0: none at all, but channels.
     pub queue_pairs: usize,
+    /// `FMPL_CONNECT`
+    pub connect: Connect,
     /// `FMPL_CONTEXTS`: peers on other nodes that may write into memory of the processes of a node, at most.
     pub contexts: usize,
     /// `FMPL_START_TIMEOUT`, seconds
@@ -356,6 +369,7 @@ impl Default for Config {
             verbs_mtu: None,
             verbs_pkey: None,
             queue_pairs: 128,
+            connect: Connect::All,
             contexts: 1024,
             blacs_spool_bytes: 1 << 30,
             trace: None,

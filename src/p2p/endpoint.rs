@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::base::by_rank::ByRank;
-use crate::base::config::{self, Config, PretendedNodes};
+use crate::base::config::{self, Config, Connect, PretendedNodes};
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{self, Level, tell};
 use crate::base::processor::Processor;
@@ -15,11 +15,11 @@ use crate::base::trace;
 use crate::base::trace::traced;
 use crate::base::tuning::{self, Whence};
 use crate::base::unused::Unused;
-use crate::fabric::network::Card;
 use crate::fabric::network::cache::Bounds;
 use crate::fabric::network::control::{Fabric, Terms};
 use crate::fabric::network::link::Link;
 use crate::fabric::network::room::TABLES_BYTES;
+use crate::fabric::network::{Card, Choice};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
@@ -323,6 +323,7 @@ impl Endpoint {
                 keep: config.verbs_cache.then(share),
                 strict: config.verbs_strict,
                 places: config.places(),
+                ways: self.ways(),
                 patience: Duration::from_secs_f64(config.attach_s),
                 comes_before: Box::new(move |peer| nodes.node_of(rank) < nodes.node_of(peer)),
             };
@@ -339,6 +340,16 @@ impl Endpoint {
         }
         let _ = self.heap.on_remove.set(Box::new(move |at, len| fabric.cache().forget(at, len)));
         Ok(published)
+    }
+
+    /// Which way peers on other nodes take, where there are two.
+    fn ways(&self) -> Choice {
+        let here = self.launch.local_ranks().len();
+        let peers = here * (self.size as usize - here);
+        match self.config.connect {
+            Connect::Random => Choice::Random { seed: u64::from(self.rank), every_ns: 50_000_000 },
+            _ => Choice::Busiest { fits: peers <= self.config.queue_pairs },
+        }
     }
 
     /// A further init: the largest count holds.

@@ -65,6 +65,9 @@ pub fn random_traffic() {
         if n % 50 == 0 {
             sendbuf_set(64 << 20, [10, 0, -1][n / 50 % 3]);
         }
+        if std::env::var_os("FEW_PAUSE").is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         let sends = m.src == me;
         if !sends && m.dst != me {
             continue;

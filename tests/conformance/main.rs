@@ -8,6 +8,7 @@
 //! | `requests` | what may overlap; cancel, probe; time-outs; delivery without the sender |
 //! | `any` | receives of any index |
 //! | `patience` | every message waits for its receive where that is asked for |
+//! | `ways` | links change between datagrams and connections |
 //! | `areas` | memory that the program brings along |
 //! | `spool` | its size, its counts, what happens when it is full |
 //! | `memory` | buffers in read-only, file, huge and shared memory |
@@ -34,6 +35,7 @@ mod shapes;
 mod sizes;
 mod spool;
 mod threads;
+mod ways;
 mod wire;
 
 use ranks::calls::*;
@@ -405,6 +407,8 @@ const TESTS: &[Test] = &[
     ("every_promise_is_kept_between_nodes", between_nodes),
     ("many_peers_share_few_queue_pairs_between_nodes", few_queue_pairs),
     ("many_peers_one_after_the_other_between_nodes", many_peers_one_after_the_other),
+    ("links_change_ways_under_random_traffic", ways::random),
+    ("the_busiest_are_connected", ways::busiest),
     ("random_traffic_goes_on_and_on_between_nodes", soak),
     ("little_locked_memory_will_do_between_nodes", little_locked_memory),
     ("areas_of_the_program_are_used_between_nodes", areas::test),
@@ -427,6 +431,7 @@ const BODIES: &[Body] = &[
     ("peers in turn", few::peers_in_turn),
     ("areas", areas::body),
     ("patience", patience::body),
+    ("busiest", ways::phases),
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),
     ("long messages", bulk::lengths),

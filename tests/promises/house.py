@@ -17,6 +17,8 @@ HOUSE_NEW = [
     ("src/p2p/any_source/receive/task.rs", "one receive for a task or a multicast"),
     ("src/fabric/datagram/", "datagrams without connections"),
     ("src/fabric/verbs/carrier.rs", "the same: over a device's unreliable datagrams"),
+    ("src/fabric/two_ways.rs", "both, and who takes which"),
+    ("src/fabric/network/switching.rs", "the same: changes between them"),
     ("src/fabric/served/", "what both of them do in a device's place"),
     ("src/launch/daemon/", "jobs on several machines: the daemons"),
     ("src/launch/hosts.rs", "the same: lists of machines"),

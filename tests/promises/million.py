@@ -222,3 +222,36 @@ for label, limit in [("8 B", 1.3), ("1 MB", 1.2)]:
 
 test_line("without connections: what a quiet peer takes, and that nothing is lost in bad weather", "<= 400 B, all",
           "cargo", "test", "--locked", "--release", "--lib", "fabric::datagram", set_name="million")
+
+
+# ---- links that change between datagrams and connections at random every 50 ms
+
+
+def changing(command, **env):
+    """Messages of random traffic, how often links went over to datagrams, and for how long."""
+    done = subprocess.run(command, cwd=ROOT, env=tests_env(**env), capture_output=True, text=True)
+    found = re.search(r"(\w+): (\d+) messages, (\d+) times from a connection to datagrams, ([\d.]+) s", done.stdout)
+    if not found:
+        raise Missing(cause(done.stdout + done.stderr))
+    return f"{found[2]} messages, {found[3]} times to datagrams, {found[4]} s", done.returncode == 0 and int(found[3]) > 100
+
+
+CHANGING = "links_change_ways_under_random_traffic"
+
+
+@line("million", "five minutes of changes at random every 50 ms, TCP and UDP that loses 2 %: nothing lost, twice or out of order", "0 wrong, > 100 changes")
+def _():
+    return changing([test_program("conformance"), CHANGING], FMPL_TEST_LONG="1", FMPL_NETWORK="tcp")
+
+
+@line("million", "the same by queue pairs of verbs, connected and not, over links that lose 2 % (tests/rig)", "0 wrong, > 100 changes")
+def _():
+    command = f"rig-link all loss 2% && FMPL_TEST_LONG=1 {test_program('conformance')} {CHANGING}"
+    return changing(["tests/rig/run", "--timeout", "1200", command])
+
+
+@line("million", "the same in the deterministic network: 100 000 schedules with losses, and places for some or for all", "0 wrong, 0 hangs")
+def _():
+    said, well = simulated("links_change_ways", 100_000)
+    rate = re.search(r"(\d+) a second", said)
+    return f"{rate[1]} a second" if rate else "not whole", well

@@ -539,6 +539,17 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| v.parse().ok().filter(|n| (0..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
     },
     Setting {
+        name: "FMPL_CONNECT",
+        default: "all",
+        values: "all | busiest | random, the same for all ranks",
+        meaning: "which ranks on other nodes are connected (verbs, tcp): all, when they are first spoken to; or the busiest, of which there are \
+                  FMPL_QUEUE_PAIRS, and the others are reached by datagrams; random, for tests: each changes between both every 50 ms",
+        set: |c, v| {
+            one_of(&[("all", Connect::All), ("busiest", Connect::Busiest), ("random", Connect::Random)], v)
+                .map(|which| c.connect = which)
+        },
+    },
+    Setting {
         name: "FMPL_CONTEXTS",
         default: "1024",
         values: "a number from 1 to 65536, the same for all ranks of a node",

@@ -114,6 +114,7 @@ fn rank() -> fmpl::Result<()> {
             ("queue pairs", Counter::RdmaPairs),
             ("contexts (peers that may write into memory of this rank)", Counter::RdmaContexts),
             ("contexts put away for others", Counter::RdmaPutAway),
+            ("connections given up for others", Counter::RdmaRetired),
             ("peers forgotten", Counter::RdmaForgotten),
             ("registrations of the program's memory that are kept", Counter::Registrations),
             ("bytes of these, which are the program's", Counter::RegisteredBytes),
@@ -122,6 +123,12 @@ fn rank() -> fmpl::Result<()> {
         ];
         for (name, which) in counts {
             println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);
+        }
+        let fabric = fmpl::p2p::endpoint::endpoint()?.fabric_here();
+        if let Some([connected, _, declined, again]) = fabric.and_then(|fabric| fabric.switches()) {
+            println!("{:>12} {connected:>+12}  times that a peer was connected, by FMPL_CONNECT", "");
+            println!("{:>12} {declined:>+12}  of its turns that had no place at the other end", "");
+            println!("{:>12} {again:>+12}  peers connected again within seconds", "");
         }
         for ((_, way), [messages, bytes]) in
             WayTaken::ALL.into_iter().zip(job.traffic()?.taken).filter(|(_, n)| n[0] > 0)

@@ -100,6 +100,8 @@ pub(super) struct Home {
     checks: OnceLock<Checks>,
     all: RwLock<HashMap<u32, Weak<Channel>>>,
     last: AtomicU32,
+    /// All numbers have these.
+    bits: u32,
     /// Those that have something to do by themselves, and when the first of it is.
     busy: Mutex<Vec<Weak<Channel>>>,
     due_ns: AtomicU64,
@@ -114,7 +116,7 @@ pub(super) struct Home {
 }
 
 impl Home {
-    pub fn new(carrier: Box<dyn Carrier>, memory: Arc<Memory>, sleeper: Sleeper) -> Home {
+    pub fn new(carrier: Box<dyn Carrier>, memory: Arc<Memory>, sleeper: Sleeper, bits: u32) -> Home {
         Home {
             carrier,
             memory,
@@ -128,6 +130,7 @@ impl Home {
             checks: OnceLock::new(),
             all: RwLock::default(),
             last: AtomicU32::new(0),
+            bits,
             busy: Mutex::default(),
             due_ns: AtomicU64::new(NEVER),
             stirred_ns: AtomicU64::new(0),
@@ -156,7 +159,7 @@ impl Home {
     pub fn add(&self, make: impl FnOnce(u32) -> Arc<Channel>) -> Arc<Channel> {
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1) | self.bits;
             if number != 0 && !all.contains_key(&number) {
                 let channel = make(number);
                 all.insert(number, Arc::downgrade(&channel));

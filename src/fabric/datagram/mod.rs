@@ -21,5 +21,5 @@ mod flow;
 mod home;
 pub mod network;
 mod packet;
-mod udp;
+pub(super) mod udp;
 mod weather;

@@ -3,6 +3,7 @@
 //! What a peer asks for is done only while somebody of this process calls. Threads that wait do; the thread of the fabric sleeps on the carrier,
 //! and stays aside for a moment whenever others have called since it looked last, since it would only get in their way.
 
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,11 +41,15 @@ fn spot_of(address: &Address) -> Spot {
 impl Datagrams {
     /// By UDP, from this port on; in tests with some weather.
     pub fn by_udp(port: Port, weather: Option<&Weather>) -> Result<Datagrams> {
-        Datagrams::over(Box::new(Udp::open(port)?), weather)
+        Datagrams::over(Box::new(Udp::open(port)?), weather, 0)
     }
 
-    /// Over this carrier.
-    pub(in crate::fabric) fn over(carrier: Box<dyn Carrier>, weather: Option<&Weather>) -> Result<Datagrams> {
+    /// Over this carrier. All channels have numbers with these bits, by which others can tell them from pairs of their own.
+    pub(in crate::fabric) fn over(
+        carrier: Box<dyn Carrier>,
+        weather: Option<&Weather>,
+        bits: u32,
+    ) -> Result<Datagrams> {
         let carrier = match weather {
             Some(weather) => Box::new(Weathered::new(carrier, weather.clone())),
             None => carrier,
@@ -53,7 +58,38 @@ impl Datagrams {
             Sleeper::new().map_err(|_| Error::system("a descriptor to wake the thread between nodes (eventfd)"))?;
         let memory = Arc::<Memory>::default();
         let domain = Domain::new(memory.clone(), Atomics::Both);
-        Ok(Datagrams { home: Arc::new(Home::new(carrier, memory, sleeper)), domain })
+        Ok(Datagrams { home: Arc::new(Home::new(carrier, memory, sleeper, bits)), domain })
+    }
+}
+
+/// What a network needs beside that which sleeps, and registers memory, together with another one.
+impl Datagrams {
+    /// What peers may reach.
+    pub(in crate::fabric) fn memory(&self) -> &Arc<Memory> {
+        &self.home.memory
+    }
+    /// Something has come elsewhere that the thread of the fabric deals with, or not.
+    pub(in crate::fabric) fn has_come(&self, some: bool) {
+        self.home.sleeper.has_come(some);
+    }
+    /// [Sleeps](Device::sleep), also until one of these descriptors is readable.
+    pub(in crate::fabric) fn sleep_beside(&self, at_most: Option<Duration>, others: &[RawFd]) -> bool {
+        let home = &self.home;
+        let most_ns = at_most.map_or(u64::MAX, |t| t.as_nanos() as u64);
+        let rest = |wake| {
+            let left = home.rest_for(most_ns);
+            let at_most = (left < u64::MAX / 2).then(|| Duration::from_nanos(left));
+            let readable = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            let mut fds = vec![wake, readable(home.carrier.fd())];
+            fds.extend(others.iter().map(|fd| readable(*fd)));
+            let _ = poll_for(&mut fds, at_most);
+            home.is_awake();
+            home.carrier.is_awake();
+            if fds[1].revents & libc::POLLERR != 0 {
+                home.take_refusals();
+            }
+        };
+        home.sleeper.sleep(at_most, || home.news.has_errors(), rest)
     }
 }
 
@@ -131,21 +167,7 @@ impl Device for Datagrams {
     }
 
     fn sleep(&self, at_most: Option<Duration>) -> bool {
-        let home = &self.home;
-        let most_ns = at_most.map_or(u64::MAX, |t| t.as_nanos() as u64);
-        let rest = |wake| {
-            let left = home.rest_for(most_ns);
-            let at_most = (left < u64::MAX / 2).then(|| Duration::from_nanos(left));
-            let carrier = libc::pollfd { fd: home.carrier.fd(), events: libc::POLLIN, revents: 0 };
-            let mut fds = [wake, carrier];
-            let _ = poll_for(&mut fds, at_most);
-            home.is_awake();
-            home.carrier.is_awake();
-            if fds[1].revents & libc::POLLERR != 0 {
-                home.take_refusals();
-            }
-        };
-        home.sleeper.sleep(at_most, || home.news.has_errors(), rest)
+        self.sleep_beside(at_most, &[])
     }
 
     fn wake(&self) {

@@ -28,7 +28,7 @@ const ROOM: i32 = 2 << 20;
 const USUAL_MTU: usize = 1500;
 
 /// See the head of this file.
-pub(super) struct Udp {
+pub struct Udp {
     port: Port,
     socket: UdpSocket,
     number: u16,

@@ -18,6 +18,7 @@ use super::multicast::{self, Group, Name};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
 use super::stamps::Stamps;
+use super::switching::{Choice, Switching};
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -77,6 +78,8 @@ pub struct Terms {
     pub strict: bool,
     /// Connections and contexts of all processes of a node.
     pub places: [usize; 2],
+    /// Which way peers take, where the device has both.
+    pub ways: Choice,
     /// How long a peer may take to answer when a connection is made.
     pub patience: Duration,
     /// Does this process's node come before that of this rank?
@@ -111,6 +114,7 @@ pub(super) struct Shared {
     /// The peers whose connections wait for a place, of each kind.
     pub in_line: [Mutex<VecDeque<u32>>; 2],
     pub patience_ns: u64,
+    pub switching: Switching,
     /// Connections that were given up for others, and contexts.
     pub retired: AtomicU64,
     pub put_away: AtomicU64,
@@ -164,6 +168,7 @@ impl Fabric {
             rooms: OnceLock::new(),
             in_line: Default::default(),
             places: terms.places,
+            switching: Switching::new(terms.ways),
             patience_ns: terms.patience.as_nanos() as u64,
             retired: AtomicU64::new(0),
             put_away: AtomicU64::new(0),
@@ -205,6 +210,13 @@ impl Fabric {
     /// Peers that were forgotten so far.
     pub fn forgotten(&self) -> u64 {
         self.shared.forgotten.load(Ordering::Relaxed)
+    }
+    /// Where peers are reached by two ways: turns that were connected, connections given up for others, turns that the peer had no place for, and
+    /// peers that were connected again soon.
+    pub fn switches(&self) -> Option<[u64; 4]> {
+        let Switching { connected, left, declined, again, .. } = &self.shared.switching;
+        let all = [connected, left, declined, again].map(|n| n.load(Ordering::Relaxed));
+        self.shared.device.has_ways().then_some(all)
     }
     /// The device in use.
     pub fn device(&self) -> &Arc<dyn Device> {
@@ -251,7 +263,7 @@ impl Fabric {
         let taken = |which: usize| self.shared.rooms.get().map_or((0, 0), |rooms| rooms[which].taken());
         let ((mine, all), (mine_in, all_in)) = (taken(0), taken(1));
         let away = self.shared.put_away.load(Ordering::Relaxed);
-        let retired = self.shared.retired.load(Ordering::Relaxed);
+        let retired = self.shared.retired.load(Ordering::Relaxed) + self.shared.switching.left.load(Ordering::Relaxed);
         let copied = self.shared.copied.load(Ordering::Relaxed);
         let counts = &*self.shared.multicast;
         let [sent, again, groups] = [&counts.sent, &counts.resent, &counts.groups].map(|n| n.load(Ordering::Relaxed));
@@ -273,6 +285,7 @@ impl Fabric {
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
             ("between nodes: table of kept registrations", self.shared.cache.memory() as u64),
+            ("between nodes: how busy peers are", self.shared.switching.bytes() as u64),
             ("between nodes: datagrams", self.shared.device.bytes() as u64),
         ]
     }

@@ -26,6 +26,7 @@ use bitflags::bitflags;
 
 use super::multicast::{Counts, Group, Name};
 use super::region::Domain;
+use super::ways::Way;
 use crate::base::error::Result;
 use crate::base::key::Key;
 
@@ -205,6 +206,14 @@ pub trait Device: Send + Sync {
     }
     /// One end of a connection, for so many requests under way.
     fn pair(&self, depth: u32) -> Result<Arc<dyn Pair>>;
+    /// Can it have pairs of both ways, by datagrams and connected? Otherwise all are of the one that it has.
+    fn has_ways(&self) -> bool {
+        false
+    }
+    /// The same by this way, where it has both.
+    fn pair_by(&self, _way: Way, depth: u32) -> Result<Arc<dyn Pair>> {
+        self.pair(depth)
+    }
     /// Hands over what has come; one thread at a time. An error: nothing comes any more.
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()>;
     /// A part of that, of which all comes in turn: what a turn of a wait does, so that what peers ask for goes on.

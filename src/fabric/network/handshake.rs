@@ -18,6 +18,9 @@
 //!              retire(t) ──────────────────────▶ closing; ... quiet as well: down, its queue pair is gone
 //!   down             ◀────────────── retired(t)
 //! ```
+//! Where there are two ways ([`ways`](super::ways)) each turn goes by one, which the packets name, and a switch is nothing but the next turn. The
+//! first proposes; the second that has no place for it answers *retired(t)* to *connect(t)*, and the next turn is proposed by the other way.
+//!
 //! A side takes its queue pair down only when it is quiet *and* knows that the peer is: so no request is ever on its way to a queue pair
 //! that is gone, and whatever was posted in a turn is in the peer's memory before the next turn begins.
 
@@ -118,6 +121,16 @@ impl Handshake {
         self.turn
     }
 
+    /// Does this side reserve first, and so propose?
+    pub fn is_first(&self) -> bool {
+        self.first
+    }
+    /// Would the next turn begin with a packet of this one?
+    pub fn would_begin(&self, turn: u32) -> bool {
+        let is_free = matches!(self.state, State::Down | State::Asking) || self.state == State::Closing && self.quiet;
+        is_free && turn == self.turn + 1
+    }
+
     /// Is there no connection, and does nobody want one?
     pub fn is_at_rest(&self) -> bool {
         self.state == State::Down && !self.wanted
@@ -187,8 +200,8 @@ impl Handshake {
         Outcome { say, ..Outcome::default() }
     }
 
-    /// A packet of the peer.
-    pub fn packet(&mut self, say: Say, turn: u32) -> Outcome {
+    /// A packet of the peer. Does this side `take` the turn that it proposes, if it does?
+    pub fn packet(&mut self, say: Say, turn: u32, takes: bool) -> Outcome {
         use State::*;
         let answer = |say| Outcome { say: Some((say, turn)), ..Outcome::default() };
         // The peer begins the next turn: so it has taken this one down, and has told what was lost. It did so knowing that we are quiet.
@@ -199,7 +212,7 @@ impl Handshake {
             && self.first == (say == Say::Want)
         {
             (self.state, self.quiet, self.peer_quiet) = (Down, false, false);
-            let next = self.packet(say, turn);
+            let next = self.packet(say, turn, takes);
             return Outcome { deed: Some(Deed::Drop), then: next.deed, ..next };
         }
         match (say, self.state) {
@@ -209,6 +222,13 @@ impl Handshake {
             }
             (Say::Want, Reserving) if self.first && turn == self.turn => answer(Say::Busy),
             (Say::Want, Offered) if turn == self.turn => self.again(),
+            // The turn is over before it was there.
+            (Say::Connect, Down | Asking) if !self.first && turn == self.turn + 1 && !takes => {
+                self.turn = turn;
+                answer(Say::Retired)
+            }
+            (Say::Connect, Down | Asking) if !self.first && turn <= self.turn => answer(Say::Retired),
+            (Say::Retired, Offered) if turn == self.turn => self.over(None),
             (Say::Connect, Down | Asking) if !self.first && turn == self.turn + 1 => {
                 (self.state, self.turn) = (Reserving, turn);
                 Outcome { deed: Some(Deed::Remember), ..answer(Say::Busy) }
@@ -259,6 +279,7 @@ mod tests {
         sent: [BTreeSet<(Say, u32)>; 2],
         wishes: [u8; 2],
         retires: [u8; 2],
+        declines: u8,
     }
 
     const TURNS: u32 = 3;
@@ -344,7 +365,13 @@ mod tests {
                     Some(Outcome::default())
                 });
                 for (say, turn) in &self.sent[1 - who] {
-                    happens(&|w| Some(w.sides[who].packet(*say, *turn)));
+                    happens(&|w| Some(w.sides[who].packet(*say, *turn, true)));
+                    if *say == Say::Connect {
+                        happens(&|w| {
+                            w.declines = w.declines.checked_sub(1)?;
+                            Some(w.sides[who].packet(*say, *turn, false))
+                        });
+                    }
                 }
             }
             all
@@ -357,7 +384,7 @@ mod tests {
         }
     }
 
-    fn explore(wishes: [u8; 2], retires: [u8; 2]) -> usize {
+    fn explore(wishes: [u8; 2], retires: [u8; 2], declines: u8) -> usize {
         let side = |first| Handshake::new(first);
         let start = World {
             sides: [side(true), side(false)],
@@ -366,6 +393,7 @@ mod tests {
             sent: [BTreeSet::new(), BTreeSet::new()],
             wishes,
             retires,
+            declines,
         };
         let mut number = HashMap::from([(start.clone(), 0usize)]);
         let mut worlds = vec![start];
@@ -411,8 +439,16 @@ mod tests {
         for (wishes, retires) in
             [([1, 1], [1, 1]), ([2, 0], [1, 1]), ([0, 2], [1, 1]), ([2, 1], [1, 0]), ([1, 2], [0, 1])]
         {
-            states += explore(wishes, retires);
+            states += explore(wishes, retires, 0);
         }
         assert!(states > 10_000, "{states} states");
+    }
+
+    /// The same where the second declines some of the turns.
+    #[test]
+    fn a_turn_that_is_declined_leads_to_the_next() {
+        for (wishes, retires, declines) in [([1, 0], [0, 0], 1), ([1, 1], [1, 0], 1), ([1, 1], [0, 1], 1)] {
+            assert!(explore(wishes, retires, declines) > 100);
+        }
     }
 }

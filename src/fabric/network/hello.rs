@@ -8,6 +8,7 @@ use super::device::{Address, DATAGRAM, End, Place};
 use super::handshake::Say;
 use super::link::memory::Told;
 use super::room::Which;
+use super::ways::Way;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FMPLverb");
 
@@ -66,6 +67,9 @@ const KINDS: [Kind; 20] = [
     Kind::Forgotten,
 ];
 
+/// The ways that a packet can name.
+const ON_THE_WIRE: [Way; 2] = [Way::Connected, Way::Shared];
+
 /// Where a process answers datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Card {
@@ -103,6 +107,8 @@ pub(super) struct Hello {
     pub lives: [u64; 2],
     /// Which turn of the connection; of [`Kind::Broken`] the reason.
     pub turn: u32,
+    /// By which way it goes, or is to go.
+    pub way: Way,
     /// The sender's end of it.
     pub end: End,
     /// Indices that the sender has.
@@ -144,7 +150,8 @@ impl Hello {
         let mut w = Writer(&mut b);
         w.put(&MAGIC.to_le_bytes());
         let kind = KINDS.iter().position(|k| *k == self.kind).unwrap_or(0) as u32;
-        for n in [kind, self.version, self.from, self.to] {
+        let by = ON_THE_WIRE.iter().position(|way| *way == self.way).unwrap_or(0) as u32;
+        for n in [kind | by << 16, self.version, self.from, self.to] {
             w.put(&n.to_le_bytes());
         }
         w.put(&self.number.to_le_bytes());
@@ -174,7 +181,8 @@ impl Hello {
         if r.u64()? != MAGIC {
             return None;
         }
-        let kind = *KINDS.get(r.u32()? as usize)?;
+        let said = r.u32()?;
+        let (kind, way) = (*KINDS.get(said as usize & 0xffff)?, *ON_THE_WIRE.get(said as usize >> 16)?);
         let (version, from, to, number, turn) = (r.u32()?, r.u32()?, r.u32()?, r.u64()?, r.u32()?);
         let (card, end) = (Card { address: Address(r.take()?) }, End(r.take()?));
         let (indices, lives) = (r.u32()?, [r.u64()?, r.u64()?]);
@@ -183,7 +191,7 @@ impl Hello {
         let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
         // Nothing lies at address 0.
         let memory = (page.addr != 0).then_some(Told { era, lane, chunk, page, fronts });
-        Some(Hello { kind, version, from, to, turn, number, card, end, indices, lives, memory })
+        Some(Hello { kind, version, from, to, turn, way, number, card, end, indices, lives, memory })
     }
 }
 
@@ -199,6 +207,7 @@ pub(super) mod tests {
         Hello {
             kind: Kind::Say(Say::Accept),
             turn: 5,
+            way: Way::Shared,
             version: 1,
             from: 2,
             to: 3,
@@ -227,17 +236,17 @@ pub(super) mod tests {
     proptest! {
         /// Of any bytes nothing is taken but what says the same when it is put together again.
         #[test]
-        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), DATAGRAM), kind in 0u8..24, magic: bool) {
+        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), DATAGRAM), kind in 0u8..24, way in 0u8..3, magic: bool) {
             if magic {
                 b[..8].copy_from_slice(&MAGIC.to_le_bytes());
-                b[8..12].copy_from_slice(&[kind, 0, 0, 0]);
+                b[8..12].copy_from_slice(&[kind, 0, way, 0]);
             }
             match Hello::decode(&b) {
                 Some(hello) => {
                     prop_assert!(magic && (kind as usize) < KINDS.len());
                     prop_assert_eq!(Hello::decode(&hello.encode()), Some(hello));
                 }
-                None => prop_assert!(!magic || kind as usize >= KINDS.len()),
+                None => prop_assert!(!magic || kind as usize >= KINDS.len() || way as usize >= ON_THE_WIRE.len()),
             }
         }
     }

@@ -17,7 +17,9 @@ use super::forget::{Attempts, Lives};
 use super::handshake::Handshake;
 use super::hello::Card;
 use super::region::{Domain, Region};
-use super::room::Room;
+use super::room::{Room, Taken};
+use super::switching::Switch;
+use super::ways::Way;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::base::lock::{Mutex, MutexGuard};
@@ -62,18 +64,22 @@ pub(super) struct Posted {
     /// Its queue pair, while there is one.
     pub made: Option<Made>,
     pub times: super::turns::Times,
+    pub switch: Switch,
     pub attempts: Attempts,
     /// When the link was made, in nanoseconds.
     pub made_ns: u64,
 }
 
-/// A queue pair, and its place among those of the node.
+/// A queue pair, or a channel.
 pub(super) struct Made {
     pub pair: Arc<dyn Pair>,
+    pub way: Way,
+    /// The table and the place where its last use is noted, and that by the table's clock.
     pub room: Arc<Room>,
     pub place: usize,
-    /// Last use, by the room's clock.
     pub used: u32,
+    /// Its place among the connections of the node, if it takes one.
+    pub taken: Option<Taken>,
 }
 
 /// A number that comes with a write of a remote command or its reply.
@@ -156,6 +162,7 @@ impl Link {
                 hand: Handshake::new(first),
                 made: None,
                 times: Default::default(),
+                switch: Default::default(),
                 attempts: Default::default(),
                 made_ns: now_ns(),
             }),
@@ -176,26 +183,35 @@ impl Link {
         }
     }
 
-    /// Makes the queue pair of a new turn.
-    pub(super) fn make_pair(&self, device: &Arc<dyn Device>, room: &Arc<Room>, place: usize) -> Result<Made> {
-        let pair = device.pair(DEPTH)?;
+    /// Makes the queue pair of a new turn, by this way.
+    pub(super) fn make_pair(&self, device: &Arc<dyn Device>, way: Way, taken: Option<Taken>) -> Result<Made> {
+        // Where there are two ways contexts are what others ask for, whichever way it is.
+        let used = taken.as_ref().filter(|_| !device.has_ways()).map(|taken| (taken.room.clone(), taken.place));
+        let (room, place) = used.or_else(|| self.context_place()).ok_or_else(|| self.broken())?;
+        let pair = device.pair_by(way, DEPTH)?;
         self.arrivals.know(pair.number(), self.peer, &self.arrived);
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
-        Ok(Made { pair, room: room.clone(), place, used: room.now() })
+        let used = room.now();
+        Ok(Made { pair, way, room, place, used, taken })
     }
 
     /// Takes the queue pair down and gives its place back. All that came by it is noted; all that was posted counts as over.
     pub(super) fn drop_pair(&self, posted: &mut Posted) {
-        let Some(Made { pair, room, place, .. }) = posted.made.take() else { return };
+        let Some(Made { pair, taken, .. }) = posted.made.take() else { return };
         self.arrivals.forget(pair.number());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
         drop(pair);
-        room.give_back(place);
+        drop(taken);
         self.set_idle(true);
         posted.silent = 0;
         self.completed.fetch_max(posted.last, Ordering::AcqRel);
+    }
+
+    /// The way of the turn that is there or being made.
+    pub fn way(&self) -> Option<Way> {
+        self.lock().made.as_ref().map(|made| made.way)
     }
 
     /// This end of the connection, for the peer to connect to.

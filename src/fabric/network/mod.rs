@@ -17,7 +17,8 @@
 //! | `forget` | peers that nothing is under way with are forgotten |
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
-//! | `ways` | which way each source is to take, by what was heard of it |
+//! | `ways` | which way each peer is to take, by how much goes there |
+//! | `switching` | has the links take these ways |
 //! | [`own`] | the connection with oneself |
 //! | [`control`] | this process on the fabric: first contact (`contact`), and the thread that answers |
 //!
@@ -41,11 +42,12 @@ pub mod room;
 #[cfg(all(test, not(any(loom, miri))))]
 pub mod simulated;
 mod stamps;
+mod switching;
 mod turns;
-// What asks it is the switching of ways, which comes with the connectionless route.
-#[cfg_attr(any(not(test), loom, miri), expect(dead_code))]
 mod ways;
 
 pub use device::{Access, Change, Piece, Place};
 pub use hello::Card;
 pub use record::Record;
+pub use switching::Choice;
+pub use ways::Way;

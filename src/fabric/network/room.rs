@@ -75,6 +75,19 @@ pub enum Least {
     Of(u32),
 }
 
+/// A place that is given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub room: Arc<Room>,
+    pub place: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.room.give_back(self.place);
+    }
+}
+
 /// From asking the owner of a place to the next who asks for it, or asks somebody else.
 const ASKED_MS: u32 = 50;
 

@@ -15,6 +15,7 @@ use super::device::{
 };
 use super::multicast::{Counts, Group, Name};
 use super::region::Domain;
+use super::ways::Way;
 use crate::base::error::{Code, Error, Result};
 use crate::base::simulation::{self, Events, Lot};
 
@@ -37,6 +38,8 @@ pub struct Weather {
     pub room: usize,
     /// A write's memory may change before it has completed, and its device tells so.
     pub reads_early: bool,
+    /// Pairs are of two ways.
+    pub ways: bool,
     /// What devices can.
     pub atomics: Atomics,
 }
@@ -53,6 +56,7 @@ impl Weather {
             numbers: lot.one_of(&[1, 2, 8, 64]),
             room: lot.one_of(&[1, 4, 32, 300]),
             reads_early: lot.once_in(3),
+            ways: false,
             atomics: Atomics::Device,
         }
     }
@@ -112,6 +116,7 @@ enum State {
 }
 
 struct Line {
+    way: Way,
     rank: u32,
     peer: u32,
     state: State,
@@ -523,11 +528,18 @@ impl Device for Simulated {
         }
         Ok(true)
     }
-    fn pair(&self, _depth: u32) -> Result<Arc<dyn Pair>> {
+    fn has_ways(&self) -> bool {
+        self.ether.lock().weather.ways
+    }
+    fn pair(&self, depth: u32) -> Result<Arc<dyn Pair>> {
+        self.pair_by(Way::Connected, depth)
+    }
+    fn pair_by(&self, way: Way, _depth: u32) -> Result<Arc<dyn Pair>> {
         let mut s = self.ether.lock();
         s.last_line += 1;
         let number = s.last_line;
         let line = Line {
+            way,
             rank: self.rank,
             peer: 0,
             state: State::New,
@@ -613,6 +625,8 @@ impl Pair for Wire {
     }
     fn connect(&self, to: &End) -> Result<()> {
         let peer = u32::from_le_bytes([to.0[0], to.0[1], to.0[2], to.0[3]]);
+        let ways = [self.number, peer].map(|n| self.ether.lock().lines.get(&n).map(|line| line.way));
+        assert!(ways[1].is_none() || ways[0] == ways[1], "both ends are of one way");
         self.with(|line| {
             line.peer = peer;
             line.state = if line.state == State::New { State::Up } else { line.state };

@@ -20,8 +20,10 @@ use super::link::{Link, Posted};
 use super::room::Which;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
+use crate::base::lock::MutexGuard;
 use crate::base::log::{Level, tell};
 use crate::base::rules::{Rule, holds};
+use crate::base::thread::yield_core;
 #[cfg(feature = "trace")]
 use crate::base::trace::What;
 use crate::base::trace::traced;
@@ -37,6 +39,9 @@ const FIRST_PATIENCE_NS: u64 = 20_000_000;
 const LAST_PATIENCE_NS: u64 = 250_000_000;
 /// A peer that does not answer for so long while its connection is given up is tried over the connection itself.
 const SILENCE_NS: u64 = 1_000_000_000;
+
+/// A lock that is not had in so many turns is held for long.
+const SOON: u32 = 64;
 
 /// When something was said and heard, in nanoseconds; 0: not.
 #[derive(Default)]
@@ -123,7 +128,7 @@ impl Shared {
     pub(super) fn tick(&self) {
         self.due_ns.store(SETTLED, Ordering::Release);
         let due = self.links().iter().map(|link| self.advance(link).min(self.tend_rest(link))).min().unwrap_or(SETTLED);
-        self.due_ns.fetch_min(due, Ordering::AcqRel);
+        self.due_ns.fetch_min(due.min(self.switch_ways()), Ordering::AcqRel);
     }
 
     /// Does what can be done for a connection now. When it is to be looked at again, unless a packet comes before; [`SETTLED`]: not at all.
@@ -210,7 +215,7 @@ impl Shared {
     }
 
     /// Does what an event has led to. `true`: the connection has come about.
-    fn take(&self, link: &Link, posted: &mut Posted, outcome: Outcome, end: Option<&End>) -> bool {
+    pub(super) fn take(&self, link: &Link, posted: &mut Posted, outcome: Outcome, end: Option<&End>) -> bool {
         for deed in [outcome.deed, outcome.then].into_iter().flatten() {
             match deed {
                 Deed::Remember => posted.times.end = end.copied(),
@@ -260,7 +265,8 @@ impl Shared {
 
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
         let end = link.end(posted);
-        let hello = Hello { turn, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
+        let way = posted.made.as_ref().map_or_else(|| self.wish(posted), |made| made.way);
+        let hello = Hello { turn, way, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
         self.send_to(link, &hello)
     }
 
@@ -272,13 +278,14 @@ impl Shared {
         if let Some(told) = &hello.memory {
             self.take_in_memory(link, told);
         }
-        let mut posted = link.lock();
+        let Some(mut posted) = lock_soon(link) else { return };
         link.is_heard();
         (posted.times.heard, posted.times.pinged) = (now_ns(), 0);
         if link.has_ended() {
             return self.say_broken(link);
         }
-        let outcome = posted.hand.packet(say, hello.turn);
+        let takes = !self.device.has_ways() || self.hears_of_a_way(link, &mut posted, say, hello);
+        let outcome = posted.hand.packet(say, hello.turn, takes);
         let came_up = self.take(link, &mut posted, outcome, Some(&hello.end));
         drop(posted);
         self.follow(link, After { came_up, needs_room: None });
@@ -320,8 +327,20 @@ impl Shared {
             let mut posted = link.lock();
             link.drop_pair(&mut posted);
             link.put_away(&posted);
+            posted.switch = Default::default();
         }
     }
+}
+
+/// The lock of a link, unless somebody holds it for longer than it takes to post: who waits for a peer that has died would have all others wait
+/// for the thread, and what has come is said again.
+fn lock_soon(link: &Link) -> Option<MutexGuard<'_, Posted>> {
+    (0..SOON).find_map(|turn| {
+        if turn > 0 {
+            yield_core();
+        }
+        link.try_lock()
+    })
 }
 
 /// Takes down queue pair and context of a connection that has failed, once its device is done with what was posted; has it?
@@ -329,6 +348,7 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
     link.set_up(false);
     if posted.made.is_none() {
         link.put_away(posted);
+        posted.switch = Default::default();
         return true;
     }
     // What was under way is flushed within moments; a device that does not report it is out of order.
@@ -337,5 +357,6 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
     }
     link.drop_pair(posted);
     link.put_away(posted);
+    posted.switch = Default::default();
     true
 }

@@ -26,12 +26,13 @@ mod tests;
 /// How messages of a source come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Way {
+pub enum Way {
     /// Connectionless, into buffers that all sources share.
     #[default]
     Shared,
     /// Connectionless, into a ring of its own.
     Ring,
+    /// By a connection.
     Connected,
 }
 
@@ -192,6 +193,11 @@ impl Ways {
     pub(super) fn new(keeps: usize) -> Ways {
         let (sources, by_peer) = Default::default();
         Ways { sources, by_peer, keeps: keeps.max(1), windows: 0, books: [0.; RULES.len()], followed: 0 }
+    }
+
+    /// Bytes of the table.
+    pub(super) fn bytes(&self) -> usize {
+        self.sources.capacity() * size_of::<Source>() + self.by_peer.capacity() * size_of::<(u32, usize)>()
     }
 
     /// So many messages have come from this source.

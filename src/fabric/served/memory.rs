@@ -82,6 +82,13 @@ impl Memory {
         self.unsure.read(from, into)
     }
 
+    /// Shows memory by a key that another network has given out for it.
+    pub fn show(self: Arc<Self>, key: u32, at: *mut u8, len: usize, access: Access) -> Shown {
+        let entry = Entry { at: at as u64, len, access };
+        self.table.write().unwrap_or_else(PoisonError::into_inner).all.insert(key, entry);
+        Shown { memory: self, key }
+    }
+
     /// Changes a word, and gives what was there. `None`: it may not be changed.
     pub fn change(&self, place: Place, change: Change) -> Option<u64> {
         if !place.addr.is_multiple_of(8) {
@@ -112,7 +119,7 @@ impl Registrar for Memory {
             if key != 0 && !table.all.contains_key(&key) {
                 table.all.insert(key, entry);
                 drop(table);
-                return Ok(Box::new(Registered { memory: self, key }));
+                return Ok(Box::new(Shown { memory: self, key }));
             }
         }
     }
@@ -121,13 +128,14 @@ impl Registrar for Memory {
     }
 }
 
+/// Memory that peers reach by a key, until this is dropped.
 #[derive(Debug)]
-struct Registered {
+pub(in crate::fabric) struct Shown {
     memory: Arc<Memory>,
     key: u32,
 }
 
-impl Registration for Registered {
+impl Registration for Shown {
     fn lkey(&self) -> u32 {
         self.key
     }
@@ -136,7 +144,7 @@ impl Registration for Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for Shown {
     fn drop(&mut self) {
         // Whoever is at it for a peer is waited for.
         self.memory.table.write().unwrap_or_else(PoisonError::into_inner).all.remove(&self.key);

@@ -1,7 +1,7 @@
 //! The sleep of the fabric's thread, on a network where things go on only while somebody calls: it stays aside as long as others do.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -65,6 +65,14 @@ impl Sleeper {
     /// Ends the sleep, or the next one if nobody sleeps.
     pub fn wake(&self) {
         tell(&self.wake);
+    }
+
+    /// Where it is woken, for who sleeps elsewhere; and who does is awake.
+    pub fn fd(&self) -> RawFd {
+        self.wake.as_raw_fd()
+    }
+    pub fn is_heard(&self) {
+        let _ = hear(&self.wake);
     }
 
     /// Sleeps for so long at most, unless something is `told`: `rest` does when nobody else calls, until the descriptor that it is given or

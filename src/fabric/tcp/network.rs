@@ -19,7 +19,9 @@ use crate::base::key::random;
 use crate::base::lock::lock;
 use crate::base::system::epoll::Event;
 use crate::base::system::{lengthen_queue, poll_for};
-use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair};
+use crate::fabric::network::device::{
+    Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair, Registrar,
+};
 use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
 use crate::fabric::network::region::Domain;
 use crate::fabric::served::frame::Name;
@@ -27,6 +29,7 @@ use crate::fabric::served::limits;
 use crate::fabric::served::memory::Memory;
 use crate::fabric::served::port::{Port, Reached};
 use crate::fabric::served::sleeper::{Sleeper, readable};
+use crate::fabric::two_ways::Connected;
 
 /// After so long without an answer a connection has failed.
 const SILENCE_NS: u64 = 5_000_000_000;
@@ -229,6 +232,20 @@ impl Tcp {
             connection.pay();
             connection.flush_or_watch();
         });
+    }
+}
+
+impl Connected for Tcp {
+    fn registrar(&self) -> Arc<dyn Registrar> {
+        self.home.memory.clone()
+    }
+    fn fds(&self) -> Vec<RawFd> {
+        vec![self.home.watch.as_raw_fd(), self.home.sleeper.fd()]
+    }
+    fn has_slept(&self) -> bool {
+        self.hear_again();
+        self.home.sleeper.is_heard();
+        self.home.news.has_errors()
     }
 }
 

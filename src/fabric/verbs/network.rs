@@ -16,9 +16,12 @@ use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair, SILENCE_MOST_NS, SharedReceives};
 use crate::base::error::{Code, Error, Result};
 use crate::base::system;
-use crate::fabric::network::device::{Access, Address, Arrived, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair};
+use crate::fabric::network::device::{
+    Access, Address, Arrived, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair, Registrar,
+};
 use crate::fabric::network::multicast::{Counts, Group, Name};
 use crate::fabric::network::region::{Arena, Domain};
+use crate::fabric::two_ways::Connected;
 
 /// The key of our datagrams; others' are dropped by the device.
 pub const QKEY: u32 = 0x464d_504c;
@@ -270,6 +273,21 @@ impl Device for Verbs {
 
     fn bytes(&self) -> usize {
         self.memory.len()
+    }
+}
+
+impl Connected for Verbs {
+    fn registrar(&self) -> Arc<dyn Registrar> {
+        self.protection.clone()
+    }
+    fn fds(&self) -> Vec<RawFd> {
+        vec![self.channel.fd(), self.errors]
+    }
+    fn has_slept(&self) -> bool {
+        self.channel.take_events();
+        let mut fds = [libc::pollfd { fd: self.errors, events: libc::POLLIN, revents: 0 }];
+        let _ = system::poll(&mut fds, 0);
+        fds[0].revents != 0
     }
 }
 

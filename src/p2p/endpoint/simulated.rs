@@ -44,6 +44,7 @@ impl Endpoint {
             keep: None,
             strict: config.verbs_strict,
             places: [config.queue_pairs, config.contexts],
+            ways: Choice::Random { seed: u64::from(rank), every_ns: 2_000_000 },
             patience: Duration::from_secs_f64(config.attach_s),
             comes_before: Box::new(move |peer| rank < peer),
         };

@@ -37,7 +37,7 @@ const WORDS: usize = 64 << 10;
 impl End {
     fn new(carrier: Box<dyn Carrier>) -> End {
         let memory = Arc::<Memory>::default();
-        let home = Arc::new(Home::new(carrier, memory.clone(), Sleeper::new().expect("a descriptor")));
+        let home = Arc::new(Home::new(carrier, memory.clone(), Sleeper::new().expect("a descriptor"), 0));
         home.know(&Key::of(b"the job's"));
         let token = u64::from_le_bytes(crate::base::key::random().expect("random bytes"));
         let channel = home.add(|number| Arc::new_cyclic(|this| Channel::new(&home, this, Name { number, token })));

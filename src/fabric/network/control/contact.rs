@@ -24,6 +24,7 @@ use crate::fabric::network::hello::{Card, Hello, Kind};
 use crate::fabric::network::link::ending::Reason;
 use crate::fabric::network::link::memory::Told;
 use crate::fabric::network::link::{Link, Window};
+use crate::fabric::network::ways::Way;
 
 impl Fabric {
     /// The link with a peer, and the page and a chunk of the fronts of a lane, made at first use. When this returns, both sides know where
@@ -158,6 +159,7 @@ impl Shared {
             from: self.rank,
             to,
             turn: 0,
+            way: Way::Connected,
             number: 0,
             card: self.card(),
             end: End::default(),

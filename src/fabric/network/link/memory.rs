@@ -196,6 +196,11 @@ impl Link {
         Ok(())
     }
 
+    /// The table of contexts, and the place there.
+    pub(super) fn context_place(&self) -> Option<(Arc<Room>, usize)> {
+        self.windows().context.as_ref().map(|Context { room, place }| (room.clone(), *place))
+    }
+
     /// The context could be put away from here on, or not any more.
     pub(in crate::fabric::network) fn set_idle(&self, idle: bool) {
         if let Some(Context { room, place }) = &self.windows().context {

@@ -15,10 +15,10 @@ use crate::base::clock::now_ns;
 use crate::base::key::Key;
 use crate::base::rules::Rule;
 use crate::base::simulation::{self, Lot, pause};
-use crate::fabric::network::Card;
 use crate::fabric::network::control::{Fabric, Hooks, Terms};
 use crate::fabric::network::link::{COUNTED, Link, Window};
 use crate::fabric::network::room::TABLES_BYTES;
+use crate::fabric::network::{Card, Choice};
 use crate::fabric::shm::region::{NODE_AT, Region};
 
 /// Places for records that are under way; bytes of each.
@@ -37,6 +37,8 @@ struct Plan {
     places: [usize; 2],
     weather: Weather,
     faults: Faults,
+    /// Links change between the ways so often.
+    every_ns: u64,
 }
 
 /// What a rank has with another one.
@@ -219,6 +221,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 keep: None,
                 strict: false,
                 places: terms.places,
+                ways: Choice::Random { seed: u64::from(me), every_ns: terms.every_ns },
                 patience: Duration::from_secs(10),
                 comes_before: Box::new(move |peer| me < peer),
             };
@@ -241,7 +244,14 @@ fn plan(lot: &mut Lot) -> Plan {
     let pairs = 1 + lot.below(u64::from(ranks)) as usize;
     let contexts = pairs + lot.below(2) as usize;
     let weather = Weather::of(lot);
-    Plan { ranks, records: lot.one_of(&[3, 10, 30]), places: [pairs, contexts], weather, faults: Faults::default() }
+    Plan {
+        ranks,
+        records: lot.one_of(&[3, 10, 30]),
+        places: [pairs, contexts],
+        weather,
+        faults: Faults::default(),
+        every_ns: lot.one_of(&[1_000_000, 3_000_000, 20_000_000]),
+    }
 }
 
 /// All that is sent comes, once and in order, whatever places there are and whatever becomes of datagrams.
@@ -251,6 +261,22 @@ fn connections_come_and_go(seed: u64) {
         let ends = outcome.as_ref().expect("its end");
         assert!(ends.iter().all(Option::is_none), "rank {me}: {ends:?}");
     }
+}
+
+/// The same while each link changes between the ways at random, and a node has places for some connections only, or for all.
+fn links_change_ways(seed: u64) {
+    let (outcomes, _) = play(seed, changing(&mut Lot::new(seed)));
+    for (me, outcome) in outcomes.iter().enumerate() {
+        let ends = outcome.as_ref().expect("its end");
+        assert!(ends.iter().all(Option::is_none), "rank {me}: {ends:?}");
+    }
+}
+
+fn changing(lot: &mut Lot) -> Plan {
+    let mut terms = plan(lot);
+    terms.weather.ways = true;
+    terms.records = lot.one_of(&[10, 30, 100]);
+    terms
 }
 
 /// Whoever has to do with a rank that dies hears of it, and nobody else does.
@@ -300,6 +326,10 @@ mod runs {
     #[test]
     fn connections_come_and_go() {
         batch("connections_come_and_go", 100, super::connections_come_and_go);
+    }
+    #[test]
+    fn links_change_ways() {
+        batch("links_change_ways", 200, super::links_change_ways);
     }
     #[test]
     fn a_rank_dies() {

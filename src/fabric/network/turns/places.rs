@@ -13,7 +13,8 @@ use super::super::handshake::{Outcome, State};
 use super::super::hello::Kind;
 use super::super::link::ending::Reason;
 use super::super::link::{Link, Posted};
-use super::super::room::{Least, Room, Which};
+use super::super::room::{Least, Room, Taken, Which};
+use super::super::ways::Way;
 use crate::base::clock::now_ns;
 use crate::base::lock::MutexGuard;
 use crate::base::rules::{Rule, holds};
@@ -60,8 +61,13 @@ impl Shared {
                 return None;
             }
         }
-        let Some(place) = take(&room, Which::Pairs) else { return missing(Which::Pairs) };
-        match link.make_pair(&self.device, &room, place) {
+        let (way, taken) = if self.device.has_ways() {
+            self.way_to_take(link, posted, now)
+        } else {
+            let Some(place) = take(&room, Which::Pairs) else { return missing(Which::Pairs) };
+            (Way::Connected, Some(Taken { room, place }))
+        };
+        match link.make_pair(&self.device, way, taken) {
             Ok(made) => {
                 let connected = posted.times.end.map_or(Ok(()), |end| made.pair.connect(&end));
                 posted.made = Some(made);
@@ -74,10 +80,7 @@ impl Shared {
                 let outcome = posted.hand.reserved();
                 *came_up |= self.take(link, posted, outcome, None);
             }
-            Err(e) => {
-                room.give_back(place);
-                link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
-            }
+            Err(e) => link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail())),
         }
         None
     }
@@ -125,22 +128,40 @@ impl Shared {
                     self.give_up(&link, which);
                 }
             }
-            Some(Least::Of(rank)) => {
-                let card = self.hooks.get().and_then(|h| (h.card_of)(rank).ok());
-                if let Some(card) = card {
-                    let _ = self.send(&card, &self.hello(Kind::Yield(which), rank));
-                }
-            }
+            Some(Least::Of(rank)) => self.ask_for_place(rank, which),
             // A connection that is given up leaves its context idle.
+            None if which == Which::Contexts && self.device.has_ways() => return self.leave_one(&rooms[1]),
             None => return which == Which::Contexts && self.make_room(Which::Pairs),
         }
         true
+    }
+
+    /// All contexts are in use: the peer that was written to longest ago, by whichever way, is left for now. `false`: none can be.
+    fn leave_one(&self, contexts: &Room) -> bool {
+        match contexts.least_useful(false, |peer| self.known(peer).is_some_and(|link| may_go(&link, Which::Pairs))) {
+            Some(Least::Mine(peer)) => {
+                if let Some(link) = self.known(peer) {
+                    self.give_up(&link, Which::Pairs);
+                }
+            }
+            Some(Least::Of(rank)) => self.ask_for_place(rank, Which::Contexts),
+            None => return false,
+        }
+        true
+    }
+
+    fn ask_for_place(&self, rank: u32, which: Which) {
+        let card = self.hooks.get().and_then(|h| (h.card_of)(rank).ok());
+        if let Some(card) = card {
+            let _ = self.send(&card, &self.hello(Kind::Yield(which), rank));
+        }
     }
 
     /// Another process of the node needs a place.
     pub(in crate::fabric::network) fn make_room_for_others(&self, which: Which) {
         let Some(rooms) = self.rooms() else { return };
         for link in rooms[which as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
+            let which = if self.device.has_ways() && link.is_up() { Which::Pairs } else { which };
             if may_go(&link, which) {
                 self.give_up(&link, which);
             }
@@ -181,7 +202,7 @@ impl Shared {
     }
 
     /// The places of this node's connections and contexts; `None`: too early.
-    fn rooms(&self) -> Option<[Arc<Room>; 2]> {
+    pub(in crate::fabric::network) fn rooms(&self) -> Option<[Arc<Room>; 2]> {
         if let Some(rooms) = self.rooms.get() {
             return Some(rooms.clone());
         }
