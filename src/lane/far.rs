@@ -89,9 +89,20 @@ impl Far {
     ) -> Result<Far> {
         let time = std::time::Duration::from_secs_f64(attach_s);
         let (link, page, fronts) = fabric.contact(peer, &card, number, 0, time)?;
+        Ok(Far::of(fabric, card, number, (link, [page, fronts]), attach_s))
+    }
+
+    /// The same where contact is made already.
+    pub fn of(
+        fabric: &Arc<Fabric>,
+        card: crate::fabric::network::Card,
+        number: u64,
+        (link, [page, fronts]): (Arc<Link>, [Arc<Window>; 2]),
+        attach_s: f64,
+    ) -> Far {
         let chunks = Chunks::default();
         let _ = chunks.cell(0).set(Chunk::new(fronts));
-        Ok(Far {
+        Far {
             link,
             fabric: fabric.clone(),
             card,
@@ -104,7 +115,19 @@ impl Far {
             any_seen: AtomicU32::new(0),
             attach_s,
             unsaid: Unsaid::default(),
-        })
+        }
+    }
+
+    /// Would a message on this slot leave now? Otherwise a connection is asked for.
+    pub fn is_ready(&self, slot: usize) -> bool {
+        self.link.is_there() && self.chunk(slot).is_some_and(|chunk| self.link.place_of(&chunk.window).is_some())
+    }
+
+    /// All of this side's messages on a slot up to this one are received, as the peer has said.
+    pub fn acked(&self, slot: usize) -> u64 {
+        let Some(front) = self.front(slot) else { return 0 };
+        let land = Land(front.landing[0].load(Ordering::Acquire));
+        front.whole_landing(land).map_or(0, |[ack, ..]| ack).max(front.ack.load(Ordering::Acquire))
     }
 
     /// Makes sure that a slot's fronts are there, on both sides.

@@ -361,7 +361,7 @@ pub(super) fn hooks() -> Hooks {
         open: Box::new(forget::open),
         free: Box::new(forget::free),
         card_of: Box::new(|rank| endpoint()?.card_of(rank)),
-        tables: Box::new(|| endpoint().ok()?.node_tables()),
+        tables: Box::new(|| endpoint().ok()?.node_tables().map(Arc::new)),
     }
 }
 

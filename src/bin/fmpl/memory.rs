@@ -13,6 +13,8 @@ use fmpl::launch::embedded::{Launcher, Nodes, Output};
 
 use super::bench::memory::proc_kb;
 
+pub mod ghosts;
+
 /// Set for a rank.
 const RANK: &str = "INFO_MEMORY_RANK";
 /// Messages of these sizes go both ways.

@@ -66,7 +66,29 @@ pub struct Hooks {
     /// Where a process of this node answers datagrams.
     pub card_of: Box<dyn Fn(u32) -> Result<Card> + Send + Sync>,
     /// The tables of the node's connections and contexts; `None`: not yet.
-    pub tables: Box<dyn Fn() -> Option<Mapping> + Send + Sync>,
+    pub tables: Box<dyn Fn() -> Option<Arc<Mapping>> + Send + Sync>,
+}
+
+/// Who takes part.
+pub struct Who {
+    /// The rank.
+    pub rank: u32,
+    /// Ranks of the job.
+    pub size: u32,
+    /// The layout of what it shares.
+    pub version: u32,
+    /// Indices that it has.
+    pub indices: Box<dyn Fn() -> u32 + Send + Sync>,
+    /// Numbers that it says to peers are higher than this, if it may have been there before.
+    pub before: u64,
+}
+
+impl Who {
+    /// The process that has this region.
+    pub fn of(region: Arc<Region>) -> Who {
+        let (rank, size, version) = (region.rank(), region.size(), region.version());
+        Who { rank, size, version, indices: Box::new(move || region.indices()), before: 0 }
+    }
 }
 
 /// How a process takes part.
@@ -94,7 +116,7 @@ pub struct Fabric {
 pub(super) struct Shared {
     this: Weak<Shared>,
     pub rank: u32,
-    region: Arc<Region>,
+    who: Who,
     pub device: Arc<dyn Device>,
     /// Once the job's key is known.
     stamps: OnceLock<Stamps>,
@@ -142,8 +164,8 @@ pub(super) struct Links {
 
 impl Fabric {
     /// Takes part with this device. Requests are answered once the job's key is known.
-    pub fn start(region: Arc<Region>, device: Arc<dyn Device>, terms: Terms) -> Result<Fabric> {
-        let rank = region.rank();
+    pub fn start(who: Who, device: Arc<dyn Device>, terms: Terms) -> Result<Fabric> {
+        let (rank, before) = (who.rank, who.before);
         let arrivals = Arc::new(Arrivals::new(&device));
         let spool = Ranges::new(device.domain());
         let wakes = device.clone();
@@ -152,7 +174,7 @@ impl Fabric {
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             rank,
-            region,
+            who,
             device,
             stamps: OnceLock::new(),
             groups: OnceLock::new(),
@@ -168,7 +190,7 @@ impl Fabric {
             retired: AtomicU64::new(0),
             put_away: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
-            lives: AtomicU64::new(0),
+            lives: AtomicU64::new(before),
             comes_before: terms.comes_before,
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
@@ -186,16 +208,34 @@ impl Fabric {
 
     /// The job's key is known: requests are answered from now on, by a thread.
     pub fn open(&self, job: &Key, hooks: Hooks) -> Result<()> {
-        let _ = self.shared.stamps.set(Stamps::new(job, self.shared.rank, self.shared.region.size()));
-        let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
-        let _ = self.shared.hooks.set(hooks);
-        self.shared.device.know(job);
+        self.know(job, hooks);
         self.shared.device.arm()?;
         let shared = self.shared.clone();
         let thread = thread::start("fmpl-network", STACK, move || shared.run());
         let thread = thread.map_err(|e| Error::new(Code::System, format!("starting the thread between nodes: {e}")))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
+    }
+
+    /// The same, by whoever calls [`turn`](Fabric::turn).
+    pub fn know(&self, job: &Key, hooks: Hooks) {
+        let Who { rank, size, before, .. } = self.shared.who;
+        let _ = self.shared.stamps.set(Stamps::new(job, rank, size, before));
+        let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
+        let _ = self.shared.hooks.set(hooks);
+        self.shared.device.know(job);
+    }
+
+    /// Deals with what has come, and does what is due; what its thread does between two sleeps. When there is more to do, in nanoseconds; `None`:
+    /// nothing before something comes.
+    pub fn turn(&self) -> Option<u64> {
+        self.shared.turn();
+        Some(self.shared.due_ns.load(Ordering::Acquire)).filter(|due| *due != SETTLED)
+    }
+
+    /// Gives the connection with a peer up, and what it has of this process's places, as if others needed them.
+    pub fn part(&self, link: &Link) {
+        self.shared.part(link);
     }
 
     /// What the others need to reach this process, to be published with the launcher.
@@ -349,7 +389,7 @@ impl Shared {
         self.stamps.get().inspect(|stamps| stamps.forget(peer));
     }
     fn version(&self) -> u32 {
-        self.region.version()
+        self.who.version
     }
 
     /// Wakes the thread.
@@ -427,32 +467,41 @@ impl Shared {
 
     fn run(&self) {
         let _ = self.thread.set(thread::current());
-        let is_driven = self.device.limits().is_driven;
         while !self.stop.load(Ordering::Acquire) {
             self.rest();
-            self.cache.end();
-            loop {
-                self.arrivals.collect();
-                let Some(arrival) = self.arrivals.next() else { break };
-                match arrival {
-                    Arrival::Packet(bytes) => self.packet(&bytes),
-                    Arrival::Number(peer, number) => {
-                        if let (Some(link), Some(hooks)) = (self.known(peer), self.hooks.get()) {
-                            (hooks.on_number)(&link, number);
-                        }
-                    }
-                    Arrival::Flood(peer) => self.is_flooded(peer),
-                }
-            }
-            if self.is_broken() {
+            if !self.turn() {
                 return;
             }
-            if is_driven && let Some(hooks) = self.hooks.get() {
-                (hooks.moves_on)();
-            }
-            if self.due_ns.load(Ordering::Acquire) <= now_ns() {
-                self.tick();
+        }
+    }
+
+    /// Deals with what has come, and does what is due. `false`: nothing comes any more.
+    fn turn(&self) -> bool {
+        self.cache.end();
+        loop {
+            self.arrivals.collect();
+            let Some(arrival) = self.arrivals.next() else { break };
+            match arrival {
+                Arrival::Packet(bytes) => self.packet(&bytes),
+                Arrival::Number(peer, number) => {
+                    if let (Some(link), Some(hooks)) = (self.known(peer), self.hooks.get()) {
+                        (hooks.on_number)(&link, number);
+                    }
+                }
+                Arrival::Flood(peer) => self.is_flooded(peer),
             }
         }
+        if self.is_broken() {
+            return false;
+        }
+        if self.device.limits().is_driven
+            && let Some(hooks) = self.hooks.get()
+        {
+            (hooks.moves_on)();
+        }
+        if self.due_ns.load(Ordering::Acquire) <= now_ns() {
+            self.tick();
+        }
+        true
     }
 }

@@ -111,6 +111,11 @@ pub(super) struct Hello {
     pub memory: Option<Told>,
 }
 
+/// For which rank a packet is, as it says itself.
+pub fn addressee(packet: &[u8; DATAGRAM]) -> Option<u32> {
+    Hello::decode(packet).map(|hello| hello.to)
+}
+
 struct Writer<'a>(&'a mut [u8]);
 
 impl Writer<'_> {

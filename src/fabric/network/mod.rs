@@ -47,5 +47,5 @@ mod turns;
 mod ways;
 
 pub use device::{Access, Change, Piece, Place};
-pub use hello::Card;
+pub use hello::{Card, addressee};
 pub use record::Record;

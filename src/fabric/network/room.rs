@@ -80,8 +80,8 @@ const ASKED_MS: u32 = 50;
 
 impl Room {
     /// The tables in this window, of [`TABLES_BYTES`], with so many places for all: connections, and contexts, without which there are none.
-    pub fn both(tables: Mapping, [pairs, contexts]: [usize; 2], rank: u32) -> [Arc<Room>; 2] {
-        let (me, tables) = (std::process::id(), Arc::new(tables));
+    pub fn both(tables: Arc<Mapping>, [pairs, contexts]: [usize; 2], rank: u32) -> [Arc<Room>; 2] {
+        let me = std::process::id();
         let me = (me as u64) << 32 | life(me).ok().flatten().unwrap_or(UNKNOWN) as u64;
         [(0, pairs.min(contexts)), (TABLE_BYTES, contexts)].map(|(at, limit)| {
             Arc::new(Room { tables: tables.clone(), at, limit: limit.clamp(1, PLACES_MOST), me, rank })
@@ -228,7 +228,7 @@ mod tests {
     fn places_are_counted_over_processes_and_come_back_from_the_dead() {
         let region = Region::create(0, 1).expect("a region");
         let window = region.map(NODE_AT, TABLES_BYTES).expect("a window");
-        let [room, contexts] = Room::both(window, [4, 5], 0);
+        let [room, contexts] = Room::both(std::sync::Arc::new(window), [4, 5], 0);
         let places: Vec<usize> = (10..14).map(|peer| room.take(peer).expect("a place")).collect();
         assert_eq!(room.take(14), None);
         assert_eq!(room.taken(), (4, 4));

@@ -96,6 +96,25 @@ impl Fabric {
         }
     }
 
+    /// The same without a wait: says once more what is not answered yet. `None`: not known yet.
+    pub fn greet(
+        &self,
+        peer: u32,
+        card: &Card,
+        lane: u64,
+        chunk: u32,
+    ) -> Result<Option<(Arc<Link>, [Arc<Window>; 2])>> {
+        let link = self.shared.link(peer);
+        let _ = link.card.set(*card);
+        if let (Some(page), Some(fronts)) = (link.open_window(lane, 0), link.open_window(lane, chunk + 1)) {
+            return Ok(Some((link, [page, fronts])));
+        }
+        if !link.lives.is_closed() {
+            self.shared.send_to(&link, &self.shared.introduce(Kind::Open, &link, lane, chunk)?)?;
+        }
+        Ok(None)
+    }
+
     /// A link with a peer that nothing is said over yet: whoever tends it hears whether the peer is there.
     pub fn acquaint(&self, peer: u32, card: &Card) {
         let _ = self.shared.link(peer).card.set(*card);
@@ -161,7 +180,7 @@ impl Shared {
             number: 0,
             card: self.card(),
             end: End::default(),
-            indices: self.region.indices(),
+            indices: (self.who.indices)(),
             lives: [0; 2],
             memory: None,
         }

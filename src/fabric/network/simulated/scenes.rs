@@ -16,7 +16,7 @@ use crate::base::key::Key;
 use crate::base::rules::Rule;
 use crate::base::simulation::{self, Lot, pause};
 use crate::fabric::network::Card;
-use crate::fabric::network::control::{Fabric, Hooks, Terms};
+use crate::fabric::network::control::{Fabric, Hooks, Terms, Who};
 use crate::fabric::network::link::{COUNTED, Link, Window};
 use crate::fabric::network::room::TABLES_BYTES;
 use crate::fabric::shm::region::{NODE_AT, Region};
@@ -213,7 +213,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 open: Box::new(|_| ()),
                 free: Box::new(|_| ()),
                 card_of: Box::new(move |rank| Ok(cards.cards[rank as usize])),
-                tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok()),
+                tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok().map(Arc::new)),
             };
             let how = Terms {
                 keep: None,
@@ -222,7 +222,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 patience: Duration::from_secs(10),
                 comes_before: Box::new(move |peer| me < peer),
             };
-            let fabric = Fabric::start(region, device, how).expect("a fabric");
+            let fabric = Fabric::start(Who::of(region), device, how).expect("a fabric");
             fabric.open(&Key::of(b"a world's"), hooks).expect("its thread");
             let mut lot = Lot::new(seed ^ u64::from(me + 1) << 40);
             let ends = rank(me, &fabric, &shown, &terms, &mut lot);

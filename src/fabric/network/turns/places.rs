@@ -158,6 +158,16 @@ impl Shared {
         }
     }
 
+    /// This side is done with a peer: its connection is given up, and then its context.
+    pub(in crate::fabric::network) fn part(&self, link: &Link) {
+        if link.is_up() {
+            return self.retire(link);
+        }
+        if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted) && posted.made.is_none()) {
+            self.give_context_back(link, &posted);
+        }
+    }
+
     /// Gives a connection up.
     fn retire(&self, link: &Link) {
         if !link.is_up() {
