@@ -13,6 +13,7 @@
 //!  24       1: it could be given back at once
 //! ```
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -147,21 +148,19 @@ impl Room {
 
     /// Gives back what processes held that have died; how many places.
     pub fn reap(&self) -> usize {
-        let mut last = (self.me, true);
+        // Each process is asked for once, however many places it has.
+        let mut known = BTreeMap::from([(self.me, true)]);
         let dead = |seat: &&Seat| {
             let owner = seat.owner.load(Ordering::Acquire);
             if owner == 0 || owner == self.me {
                 return false;
             }
-            if last.0 != owner {
-                let lives = match life((owner >> 32) as u32) {
-                    Ok(began) => began.is_some_and(|began| [began, UNKNOWN].contains(&(owner as u32))),
-                    // That it cannot be known is no death.
-                    Err(_) => true,
-                };
-                last = (owner, lives);
-            }
-            !last.1 && seat.owner.compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            let lives = *known.entry(owner).or_insert_with(|| match life((owner >> 32) as u32) {
+                Ok(began) => began.is_some_and(|began| [began, UNKNOWN].contains(&(owner as u32))),
+                // That it cannot be known is no death.
+                Err(_) => true,
+            });
+            !lives && seat.owner.compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
         self.seats().iter().filter(dead).count()
     }
