@@ -47,13 +47,16 @@ pub struct Plan {
     pub index: usize,
     /// So many are on their way at most that are not answered yet.
     pub at_once: usize,
+    /// The other way round: the real ranks speak first, and the ghosts answer.
+    pub answers: bool,
 }
 
 impl Plan {
-    /// The rank of the ghost that has this errand; they are spread over the world.
+    /// The rank of the ghost that has this errand; they are spread over the world, up to its last rank.
     pub fn ghost(&self, errand: u32) -> u32 {
-        let apart = (self.world - self.real) / self.errands.max(1);
-        self.real + errand * apart.max(1)
+        let last = u64::from(self.world - self.real).saturating_sub(1);
+        let place = last * u64::from(errand) / u64::from(self.errands.saturating_sub(1).max(1));
+        self.real + place as u32
     }
     /// The real rank that it goes to.
     pub fn to(&self, errand: u32) -> u32 {
@@ -220,7 +223,7 @@ struct Host {
     ghosts: HashMap<u32, Ghost>,
     /// Whose each pair of the device is.
     pairs: HashMap<u32, u32>,
-    /// Ghosts that wait for an answer.
+    /// Ghosts that wait for a message.
     listening: Vec<u32>,
     /// When ghosts have something to do.
     due: BinaryHeap<Reverse<(u64, u32)>>,
@@ -282,8 +285,8 @@ impl Host {
             touched.push(rank);
         }
         // Nobody tells of what is written without a number.
-        self.listening.retain(|rank| self.ghosts.get(rank).is_some_and(|ghost| ghost.stage() == Some(Stage::Sent)));
-        touched.extend(self.listening.iter().filter(|rank| self.ghosts[rank].has_an_answer(&self.common.plan)));
+        self.listening.retain(|rank| self.ghosts.get(rank).is_some_and(Ghost::listens));
+        touched.extend(self.listening.iter().filter(|rank| self.ghosts[rank].has_come(&self.common.plan)));
     }
 
     fn ghost(&mut self, rank: u32) -> &mut Ghost {
@@ -297,7 +300,7 @@ impl Host {
         if !self.common.come.load(Ordering::Acquire) || self.common.key().is_none() {
             return;
         }
-        while self.next < plan.errands && self.waiting < plan.at_once {
+        while !plan.answers && self.next < plan.errands && self.waiting < plan.at_once {
             let (rank, to) = (plan.ghost(self.next), plan.to(self.next));
             let Some(card) = lock(&self.common.cards).get(&to).copied() else { return };
             self.ghost(rank).errand = Some(Errand::new(to, card));
@@ -312,11 +315,11 @@ impl Host {
 
     fn give_turn(&mut self, rank: u32) {
         let Some(ghost) = self.ghosts.get_mut(&rank) else { return };
-        let before = ghost.stage();
+        let (before, listened) = (ghost.stage(), ghost.listens());
         let due = ghost.turn(&self.common, self.leaving);
         self.pairs.extend(ghost.port.new_pairs().into_iter().map(|pair| (pair, rank)));
         let after = ghost.stage();
-        if before != after && after == Some(Stage::Sent) {
+        if ghost.listens() && !listened {
             self.listening.push(rank);
         }
         if before.is_some_and(|s| s < Stage::Answered) && after.is_some_and(|s| s >= Stage::Answered) {

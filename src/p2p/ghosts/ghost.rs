@@ -1,6 +1,6 @@
 //! One ghost: a rank's part in the protocol between nodes, and its errand.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ impl Errand {
 struct State {
     far: Mutex<Option<Arc<Far>>>,
     stage: AtomicU8,
+    /// Messages that it has received in this life.
+    taken: AtomicU64,
     /// There was an errand, and its lane has been freed.
     freed: AtomicBool,
 }
@@ -80,6 +82,9 @@ impl State {
     fn stage(&self) -> Stage {
         STAGES[usize::from(self.stage.load(Ordering::Acquire))]
     }
+    fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Acquire)
+    }
     fn set(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
     }
@@ -92,7 +97,12 @@ impl Ghost {
     /// As soon as anybody has to do with it.
     pub fn new(common: &Arc<Common>, rank: u32) -> Ghost {
         let (port, before) = (Arc::new(Port::new(&common.device)), common.fresh());
-        let state = Arc::new(State { far: Mutex::default(), stage: AtomicU8::new(0), freed: AtomicBool::new(false) });
+        let state = Arc::new(State {
+            far: Mutex::default(),
+            stage: AtomicU8::new(0),
+            taken: AtomicU64::new(0),
+            freed: AtomicBool::new(false),
+        });
         let (size, version, indices) = (common.plan.world, common.version, common.indices);
         let who = Who { rank, size, version, indices: Box::new(move || indices), before };
         let real = common.plan.real;
@@ -117,9 +127,16 @@ impl Ghost {
         self.errand.as_ref().map(|_| self.state.stage())
     }
 
-    /// Is there an answer that it has not seen?
-    pub fn has_an_answer(&self, plan: &Plan) -> bool {
-        self.state.far().is_some_and(|far| is_answered(&far, slot_of(plan)))
+    /// Does it wait for a message?
+    pub fn listens(&self) -> bool {
+        match self.errand {
+            Some(_) => self.state.stage() == Stage::Sent,
+            None => self.state.far().is_some(),
+        }
+    }
+    /// Is there one that it has not seen?
+    pub fn has_come(&self, plan: &Plan) -> bool {
+        self.state.far().is_some_and(|far| is_there(&far, slot_of(plan), self.state.taken() + 1))
     }
 
     /// Has nobody anything to do with it any more?
@@ -135,9 +152,51 @@ impl Ghost {
         let now = now_ns();
         let mine = match &self.errand {
             Some(_) => self.go_on(common, &fabric, leaving, now),
-            None => now + IDLE_NS,
+            None => self.serve(common, &fabric, leaving, now),
         };
         fabric.turn().unwrap_or(u64::MAX).max(now + 1).min(mine)
+    }
+
+    /// Answers what it is sent, one message at a time. When it is to be looked at again.
+    fn serve(&mut self, common: &Common, fabric: &Arc<Fabric>, leaving: bool, now: u64) -> u64 {
+        let slot = slot_of(&common.plan);
+        let Some(far) = self.state.far() else {
+            // Whoever is known has greeted, so it has said where its memory is.
+            let known = fabric.links().into_iter().find_map(|link| {
+                let windows = [link.open_window(0, 0)?, link.open_window(0, 1)?];
+                Some((lock(&common.cards).get(&link.peer).copied()?, link, windows))
+            });
+            let Some((card, link, windows)) = known.filter(|_| common.plan.answers) else { return now + IDLE_NS };
+            let far = Far::of(fabric, card, 0, (link, windows), PATIENCE.as_secs_f64());
+            *lock(&self.state.far) = Some(Arc::new(far));
+            self.state.set(Stage::Quiet);
+            return now + SOON_NS;
+        };
+        let next = self.state.taken() + 1;
+        let come = far.landing(slot).filter(|(land, _)| land.is(next, WORLD_EPOCH));
+        if let Some((_, [first, second, _])) = come {
+            self.state.set(Stage::Sent);
+            if !far.is_ready(slot) {
+                return now + SOON_NS;
+            }
+            far.acknowledge(slot, next, When::WithNext);
+            let (land, words) = (Land::new(next, next, Kind::FarInline, 16, WORLD_EPOCH), [second, first]);
+            if far.land(slot, land, &words).is_err() {
+                return now + SOON_NS;
+            }
+            self.state.taken.store(next, Ordering::Release);
+        }
+        far.link.poll();
+        if far.owes() || far.acked(slot) < self.state.taken() {
+            far.tend();
+            return now + SOON_NS;
+        }
+        self.state.set(Stage::Quiet);
+        if leaving {
+            fabric.part(&far.link);
+            return now + SOON_NS;
+        }
+        now + IDLE_NS
     }
 
     /// The errand. When it is to be looked at again.
@@ -184,7 +243,7 @@ impl Ghost {
             self.state.set(Stage::Sent);
         }
         if self.state.stage() == Stage::Sent {
-            if !is_answered(&far, slot) {
+            if !is_there(&far, slot, 1) {
                 far.link.poll();
                 return now + SOON_NS;
             }
@@ -193,6 +252,7 @@ impl Ghost {
                 common.is_in_trouble(self.rank, &format!("has answered {told:x?}"));
             }
             far.acknowledge(slot, 1, When::WithNext);
+            self.state.taken.store(1, Ordering::Release);
             self.state.set(Stage::Answered);
         }
         if self.state.stage() == Stage::Answered {
@@ -221,8 +281,8 @@ fn slot_of(plan: &Plan) -> usize {
     SYSTEM_INDICES + plan.index
 }
 
-fn is_answered(far: &Far, slot: usize) -> bool {
-    far.landing(slot).is_some_and(|(land, _)| land.is(1, WORLD_EPOCH))
+fn is_there(far: &Far, slot: usize, seq: u64) -> bool {
+    far.landing(slot).is_some_and(|(land, _)| land.is(seq, WORLD_EPOCH))
 }
 
 /// What its fabric asks of a ghost.
@@ -253,6 +313,7 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
             let mut far = lock(&to_free.far);
             if far.as_ref().is_some_and(|far| std::ptr::eq(&*far.link, link)) {
                 *far = None;
+                to_free.taken.store(0, Ordering::Release);
                 to_free.freed.store(true, Ordering::Release);
             }
         }),

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fmpl::comm::{Counter, Job, Part, memory};
+use fmpl::comm::{Comm, Counter, Job, Part, memory};
 use fmpl::launch::embedded::{Ghosts, Launcher, Output};
 use fmpl::p2p::endpoint::endpoint;
 use fmpl::p2p::ghosts::{COME, Crowd, GO, Plan};
@@ -21,14 +21,16 @@ const RANK: &str = "INFO_MEMORY_GHOSTS";
 const REAL: u32 = 4;
 /// Ghosts that are not answered yet, at most.
 const AT_ONCE: usize = 128;
+/// A rank that speaks to ghosts in turn is looked at after so many, and after the last.
+const WARM: u64 = 256;
 /// The job's.
 const LIMIT: Duration = Duration::from_secs(900);
 /// Until the last ghost is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Starts the job, or is one of its ranks.
-pub fn main(world: u32, ghosts: u32, json: bool) -> ExitCode {
-    let plan = Plan { world, real: REAL, errands: ghosts, index: 0, at_once: AT_ONCE };
+pub fn main(world: u32, ghosts: u32, in_turn: bool, json: bool) -> ExitCode {
+    let plan = Plan { world, real: REAL, errands: ghosts, index: 0, at_once: AT_ONCE, answers: in_turn };
     let done = match std::env::var_os(RANK) {
         Some(_) => rank(plan).map(|()| None).map_err(|e| e.to_string()),
         None => start(plan, json).map(Some),
@@ -52,20 +54,22 @@ fn start(plan: Plan, as_json: bool) -> Result<String, String> {
     let crowd = Crowd::start(plan).map_err(|e| e.to_string())?;
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let [world, ghosts] = [plan.world, plan.errands].map(|n| n.to_string());
-    let words = ["info", "--memory", "--world", &world, "--ghosts", &ghosts].map(std::ffi::OsStr::new);
-    let outcome = Launcher::new(REAL as usize, std::iter::once(program.as_os_str()).chain(words))
-        .env(RANK, "1")
-        // A channel for each context: the budget of connections is not looked at here.
-        .env("FMPL_QUEUE_PAIRS", std::env::var("FMPL_QUEUE_PAIRS").unwrap_or_else(|_| "0".into()))
-        .env("FMPL_WAIT", "block")
-        .env("FMPL_STALL", "0")
-        .env("FMPL_ATTACH_TIMEOUT", "120")
-        .ghosts(Ghosts::new(plan.world, REAL, crowd.side()))
-        .timeout(LIMIT)
-        .stdout(Output::Capture)
-        .quiet(true)
-        .run()
-        .map_err(|e| e.to_string())?;
+    let turn = plan.answers.then_some("--in-turn");
+    let words = ["info", "--memory", "--world", &world, "--ghosts", &ghosts].into_iter().chain(turn);
+    let outcome =
+        Launcher::new(REAL as usize, std::iter::once(program.as_os_str()).chain(words.map(std::ffi::OsStr::new)))
+            .env(RANK, "1")
+            // A channel for each context: the budget of connections is not looked at here.
+            .env("FMPL_QUEUE_PAIRS", std::env::var("FMPL_QUEUE_PAIRS").unwrap_or_else(|_| "0".into()))
+            .env("FMPL_WAIT", "block")
+            .env("FMPL_STALL", "0")
+            .env("FMPL_ATTACH_TIMEOUT", "120")
+            .ghosts(Ghosts::new(plan.world, REAL, crowd.side()))
+            .timeout(LIMIT)
+            .stdout(Output::Capture)
+            .quiet(true)
+            .run()
+            .map_err(|e| e.to_string())?;
     let done = crowd.progress();
     if let Some(why) = done.trouble {
         return Err(why);
@@ -148,16 +152,19 @@ fn rank(plan: Plan) -> fmpl::Result<()> {
     }
     let begun = Instant::now();
     let mine = (0..plan.errands).filter(|errand| plan.to(*errand) == me);
-    let mut n = 0u64;
-    for errand in mine {
-        let (ghost, mut told) = (plan.ghost(errand), [0u64; 2]);
-        world.recv(&mut told, ghost as usize, plan.index)?;
-        if told != [u64::from(ghost), !u64::from(ghost)] {
-            return Err(fmpl::Error::new(fmpl::Code::Peer, format!("rank {ghost} has said {told:x?}")));
+    let (mut n, mut warm) = (0u64, None);
+    for errand in mine.clone() {
+        match plan.answers {
+            true => ask(&world, &plan, errand)?,
+            false => answer(&world, &plan, errand)?,
         }
-        told.reverse();
-        world.send(&told, ghost as usize, plan.index)?;
         n += 1;
+        if plan.answers && n == WARM {
+            warm = Some(Look::now(&job)?);
+        }
+    }
+    if let Some(first) = mine.clone().next().filter(|_| plan.answers) {
+        (0..3).try_for_each(|_| ask(&world, &plan, first))?;
     }
     let seconds = begun.elapsed().as_secs_f64();
     // What is not within the budget is forgotten by itself.
@@ -174,14 +181,36 @@ fn rank(plan: Plan) -> fmpl::Result<()> {
     }
     launch.fence()?;
     let after = Look::now(&job)?;
-    let looks = [&before, &with, &after].map(Look::as_json);
+    let [looks @ .., warm] = [&before, &with, &after, warm.as_ref().unwrap_or(&with)].map(Look::as_json);
     println!(
         "{}",
-        json!({ "rank": me, "ghosts": n, "seconds": seconds, "before": looks[0], "with": looks[1], "after": looks[2] })
+        json!({ "rank": me, "ghosts": n, "seconds": seconds, "warm": warm, "before": looks[0], "with": looks[1], "after": looks[2] })
     );
     // Ghosts are in no barrier: so this is no finalize.
     launch.finalize()?;
     std::process::exit(0)
+}
+
+/// Receives a ghost's message, and answers it.
+fn answer(world: &Comm<'_>, plan: &Plan, errand: u32) -> fmpl::Result<()> {
+    let (ghost, mut told) = (plan.ghost(errand), [0u64; 2]);
+    world.recv(&mut told, ghost as usize, plan.index)?;
+    is_said(ghost, told, [u64::from(ghost), !u64::from(ghost)])?;
+    told.reverse();
+    world.send(&told, ghost as usize, plan.index)
+}
+
+/// Sends a ghost a message, and receives the answer.
+fn ask(world: &Comm<'_>, plan: &Plan, errand: u32) -> fmpl::Result<()> {
+    let (ghost, mut told) = (plan.ghost(errand), [0u64; 2]);
+    world.send(&[u64::from(errand), u64::from(ghost)], ghost as usize, plan.index)?;
+    world.recv(&mut told, ghost as usize, plan.index)?;
+    is_said(ghost, told, [u64::from(ghost), u64::from(errand)])
+}
+
+fn is_said(ghost: u32, told: [u64; 2], expected: [u64; 2]) -> fmpl::Result<()> {
+    let wrong = || fmpl::Error::new(fmpl::Code::Peer, format!("rank {ghost} has said {told:x?}, not {expected:x?}"));
+    (told == expected).then_some(()).ok_or_else(wrong)
 }
 
 fn shown(found: &Value) -> String {
