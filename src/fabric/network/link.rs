@@ -61,6 +61,8 @@ pub(super) struct Posted {
     pub hand: Handshake,
     /// Its queue pair, while there is one.
     pub made: Option<Made>,
+    /// The context goes with the connection, since another needs its place.
+    pub parts: bool,
     pub times: super::turns::Times,
     pub attempts: Attempts,
     /// When the link was made, in nanoseconds.
@@ -155,6 +157,7 @@ impl Link {
                 done: [0; 3],
                 hand: Handshake::new(first),
                 made: None,
+                parts: false,
                 times: Default::default(),
                 attempts: Default::default(),
                 made_ns: now_ns(),

@@ -166,13 +166,15 @@ impl Room {
     }
 
     /// Whose place was not used for longest, of those that nobody was asked for just now and that `mine` does not hold back; `idle`: of
-    /// those that can be given back at once. The place counts as asked for from now on.
-    pub fn least_useful(&self, idle: bool, mine: impl Fn(u32) -> bool) -> Option<Least> {
+    /// those that can be given back at once; `old`: of those since whose last use so many places were taken. The place counts as asked for from
+    /// now on.
+    pub fn least_useful(&self, idle: bool, old: u32, mine: impl Fn(u32) -> bool) -> Option<Least> {
         let (now, ms) = (self.now(), (now_ns() / 1_000_000) as u32 | 1);
         let may = |seat: &&Seat| {
             let owner = seat.owner.load(Ordering::Acquire);
             let asked = seat.asked.load(Ordering::Relaxed);
             owner != 0
+                && now.wrapping_sub(seat.used.load(Ordering::Relaxed)) >= old
                 && (!idle || seat.idle.load(Ordering::Relaxed) != 0)
                 && (asked == 0 || ms.wrapping_sub(asked) > ASKED_MS)
                 && (owner != self.me || mine(seat.peer.load(Ordering::Relaxed)))
@@ -233,8 +235,8 @@ mod tests {
         assert_eq!(room.taken(), (4, 4));
         // The one used longest ago goes first; nobody is asked for the same again at once.
         room.use_now(places[0], room.now());
-        assert_eq!(room.least_useful(false, |_| true), Some(Least::Mine(11)));
-        assert_eq!(room.least_useful(false, |peer| peer != 12), Some(Least::Mine(13)));
+        assert_eq!(room.least_useful(false, 0, |_| true), Some(Least::Mine(11)));
+        assert_eq!(room.least_useful(false, 0, |peer| peer != 12), Some(Least::Mine(13)));
         assert_eq!(room.asked_of_me(), [11, 13]);
         room.give_back(places[1]);
         assert_eq!(room.take(14), Some(places[1]));
@@ -245,7 +247,7 @@ mod tests {
         let owner = (other.id() as u64) << 32 | life(other.id()).expect("/proc").expect("it lives") as u64;
         room.seats()[..2].iter().for_each(|s| s.owner.store(owner, Ordering::Release));
         assert_eq!((room.reap(), room.taken()), (0, (0, 2)), "the other process lives");
-        assert_eq!(room.least_useful(false, |_| false), Some(Least::Of(0)));
+        assert_eq!(room.least_useful(false, 0, |_| false), Some(Least::Of(0)));
         other.kill().expect("killed");
         // It is a zombie from then on, until it is waited for.
         while life(other.id()).expect("/proc").is_some() {
@@ -258,12 +260,12 @@ mod tests {
         // Of the contexts only those that are idle.
         let places: Vec<usize> = (10..15).map(|peer| contexts.take(peer).expect("a place")).collect();
         assert_eq!((contexts.take(15), contexts.taken(), room.taken()), (None, (5, 5), (1, 1)));
-        assert_eq!(contexts.least_useful(true, |_| true), None);
+        assert_eq!(contexts.least_useful(true, 0, |_| true), None);
         [3, 1, 2].into_iter().for_each(|n| contexts.set_idle(places[n], true));
         contexts.set_idle(places[2], false);
-        assert_eq!(contexts.least_useful(true, |_| true), Some(Least::Mine(13)));
-        assert_eq!(contexts.least_useful(true, |_| true), Some(Least::Mine(11)));
+        assert_eq!(contexts.least_useful(true, 0, |_| true), Some(Least::Mine(13)));
+        assert_eq!(contexts.least_useful(true, 0, |_| true), Some(Least::Mine(11)));
         assert_eq!(contexts.asked_of_me(), [11, 13]);
-        assert_eq!(contexts.least_useful(true, |_| true), None, "asked for just now");
+        assert_eq!(contexts.least_useful(true, 0, |_| true), None, "asked for just now");
     }
 }

@@ -187,16 +187,17 @@ impl Ghost {
             self.state.taken.store(next, Ordering::Release);
         }
         far.link.poll();
-        if far.owes() || far.acked(slot) < self.state.taken() {
+        let quiet = !far.owes() && far.acked(slot) >= self.state.taken();
+        if quiet {
+            self.state.set(Stage::Quiet);
+        } else {
             far.tend();
-            return now + SOON_NS;
         }
-        self.state.set(Stage::Quiet);
         if leaving {
+            // What the other side still owes it sends before.
             fabric.part(&far.link);
-            return now + SOON_NS;
         }
-        now + IDLE_NS
+        now + if leaving || !quiet { SOON_NS } else { IDLE_NS }
     }
 
     /// The errand. When it is to be looked at again.

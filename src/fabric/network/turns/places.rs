@@ -4,7 +4,7 @@
 //! When no place is free on this node, the connection that was not used for longest is given up, whichever process has it. One that has
 //! come about just now is left alone until it was used, so that each makes its way.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -24,6 +24,8 @@ const FRESH_NS: u64 = 50_000_000;
 const ROOM_NS: u64 = 50_000_000;
 /// The same where none could be given up.
 const ROOM_SOON_NS: u64 = 10_000_000;
+/// So many more places are made free at most when one is needed.
+const AHEAD: usize = 16;
 
 impl Shared {
     /// Takes places and makes context and queue pair. If there is no place, room is to be made, there.
@@ -114,25 +116,41 @@ impl Shared {
     /// The connections or contexts of the node are too many: what was used longest ago is given up, or its process is asked to. `false`: none
     /// can be now.
     fn make_room(&self, which: Which) -> bool {
+        self.make_room_in(which, which)
+    }
+
+    /// Makes room in this table for who wants a place of that kind.
+    fn make_room_in(&self, table: Which, wanted: Which) -> bool {
         let Some(rooms) = self.rooms() else { return false };
-        let (room, idle) = (&rooms[which as usize], which == Which::Contexts);
+        let (room, idle) = (&rooms[table as usize], table == Which::Contexts);
         if room.reap() > 0 {
             return true;
         }
-        match room.least_useful(idle, |peer| self.known(peer).is_some_and(|link| may_go(&link, which))) {
-            Some(Least::Mine(peer)) => {
-                if let Some(link) = self.known(peer) {
-                    self.give_up(&link, which);
+        let may = |peer| self.known(peer).is_some_and(|link| may_go(&link, table));
+        let Some(first) = room.least_useful(idle, 0, may) else {
+            // A connection that is given up for a context takes its own along.
+            return table == Which::Contexts && self.make_room_in(Which::Pairs, wanted);
+        };
+        // Whoever speaks to one peer after the other would wait each time: so some more go that were not used for long.
+        let (old, more) = ((room.limit() / 2) as u32, (room.limit() / 8).min(AHEAD));
+        let more = (0..more).map_while(|_| room.least_useful(idle, old, may));
+        let mut others = BTreeSet::new();
+        for least in std::iter::once(first).chain(more) {
+            match least {
+                Least::Mine(peer) => {
+                    if let Some(link) = self.known(peer) {
+                        self.give_up(&link, table, wanted);
+                    }
+                }
+                Least::Of(rank) => {
+                    others.insert(rank);
                 }
             }
-            Some(Least::Of(rank)) => {
-                let card = self.hooks.get().and_then(|h| (h.card_of)(rank).ok());
-                if let Some(card) = card {
-                    let _ = self.send(&card, &self.hello(Kind::Yield(which), rank));
-                }
+        }
+        for rank in others {
+            if let Some(card) = self.hooks.get().and_then(|h| (h.card_of)(rank).ok()) {
+                let _ = self.send(&card, &self.hello(Kind::Yield(wanted), rank));
             }
-            // A connection that is given up leaves its context idle.
-            None => return which == Which::Contexts && self.make_room(Which::Pairs),
         }
         true
     }
@@ -140,16 +158,24 @@ impl Shared {
     /// Another process of the node needs a place.
     pub(in crate::fabric::network) fn make_room_for_others(&self, which: Which) {
         let Some(rooms) = self.rooms() else { return };
-        for link in rooms[which as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
-            if may_go(&link, which) {
-                self.give_up(&link, which);
+        let tables = [Which::Pairs, Which::Contexts];
+        for table in tables.into_iter().filter(|table| [*table, Which::Contexts].contains(&which)) {
+            for link in rooms[table as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
+                if may_go(&link, table) {
+                    self.give_up(&link, table, which);
+                }
             }
         }
     }
 
-    fn give_up(&self, link: &Link, which: Which) {
-        match which {
-            Which::Pairs => self.retire(link),
+    fn give_up(&self, link: &Link, table: Which, wanted: Which) {
+        match table {
+            Which::Pairs => {
+                if let Some(mut posted) = link.try_lock() {
+                    posted.parts |= wanted == Which::Contexts;
+                }
+                self.retire(link);
+            }
             Which::Contexts => {
                 if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted)) {
                     self.give_context_back(link, &posted);
