@@ -345,7 +345,11 @@ pub(super) fn hooks() -> Hooks {
         came_up: Box::new(|link| {
             let Ok(ep) = endpoint() else { return };
             let lanes = ep.lanes.hold_far(|_, far| is_of(far, link));
-            lanes.iter().for_each(|lane| lane.far().say_unsaid());
+            // What was received without a connection is acknowledged, or its sender could not be forgotten.
+            lanes.iter().for_each(|lane| {
+                lane.far().say_unsaid();
+                lane.far().pay_at_once();
+            });
             ring_all(ep);
             if ep.event.get().is_some() {
                 lanes.iter().for_each(|lane| lane.far().fall_asleep());
@@ -356,6 +360,10 @@ pub(super) fn hooks() -> Hooks {
             let lanes =
                 endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_far(|_, far| is_of(far, link) && link.is_up()));
             lanes.iter().for_each(|lane| lane.far().pay_at_once());
+        }),
+        owes: Box::new(|link| {
+            let lanes = endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_far(|_, far| is_of(far, link)));
+            lanes.iter().any(|lane| lane.far().owes())
         }),
         close: Box::new(forget::close),
         open: Box::new(forget::open),

@@ -57,6 +57,8 @@ pub struct Hooks {
     pub came_up: Box<dyn Fn(&Link) + Send + Sync>,
     /// The connection is about to be given up: what is owed over it is sent.
     pub settle: Box<dyn Fn(&Link) + Send + Sync>,
+    /// Is the peer still to be told something by a lane?
+    pub owes: Box<dyn Fn(&Link) -> bool + Send + Sync>,
     /// Closes the lanes with a peer that is to be forgotten.
     pub close: Close,
     /// Opens them again.

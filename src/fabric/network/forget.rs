@@ -175,8 +175,16 @@ impl Shared {
             self.open(link);
         }
         let at_rest = || !link.has_ended() && (link.lives.is_closed() || !link.is_in() && !link.has_left());
-        let posted = if at_rest() { link.try_lock() } else { None };
-        posted.and_then(|mut posted| self.ask_to_forget(link, &mut posted, now_ns())).unwrap_or(SETTLED)
+        let Some(mut posted) = at_rest().then(|| link.try_lock()).flatten() else { return SETTLED };
+        let (now, before) = (now_ns(), posted.attempts.next);
+        let due = self.ask_to_forget(link, &mut posted, now).unwrap_or(SETTLED);
+        let is_kept = posted.attempts.next != before && !link.lives.is_closed();
+        drop(posted);
+        // What was received since the connection went is acknowledged over another one: nobody else would ever make it.
+        if is_kept && self.hooks.get().is_some_and(|hooks| (hooks.owes)(link)) {
+            self.want(link);
+        }
+        due
     }
 
     fn ask_to_forget(&self, link: &Arc<Link>, posted: &mut Posted, now: u64) -> Option<u64> {

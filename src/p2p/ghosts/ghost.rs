@@ -289,7 +289,7 @@ fn is_there(far: &Far, slot: usize, seq: u64) -> bool {
 /// What its fabric asks of a ghost.
 fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
     let (tables, cards) = (common.tables.clone(), common.clone());
-    let [to_close, to_settle, to_free, to_tell] = [0; 4].map(|_| state.clone());
+    let [to_close, to_settle, to_free, to_tell, to_owe, to_pay] = [0; 6].map(|_| state.clone());
     Hooks {
         on_number: Box::new(move |link, number| {
             let Some((call, of)) = Call::of(number) else { return };
@@ -301,7 +301,8 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
             }
         }),
         moves_on: Box::new(|| ()),
-        came_up: Box::new(|_| ()),
+        came_up: Box::new(move |_| to_pay.far().iter().for_each(|far| far.pay_at_once())),
+        owes: Box::new(move |_| to_owe.far().is_some_and(|far| far.owes())),
         settle: Box::new(move |_| to_settle.far().iter().for_each(|far| far.pay_at_once())),
         close: Box::new(move |link| match to_close.far() {
             Some(far) if std::ptr::eq(&*far.link, link) => {

@@ -208,6 +208,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 moves_on: Box::new(|| ()),
                 came_up: Box::new(|_| ()),
                 settle: Box::new(|_| ()),
+                owes: Box::new(|_| false),
                 // Ranks here use what they have with each other to the end.
                 close: Box::new(|_| None),
                 open: Box::new(|_| ()),
