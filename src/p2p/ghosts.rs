@@ -23,10 +23,11 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::key::Key;
 use crate::base::lock::lock;
 use crate::fabric::network::Card;
+use crate::fabric::network::control::{CHUNK_BYTES, PAGE_BYTES};
 use crate::fabric::network::device::{Arrived, Device};
 use crate::fabric::network::room::TABLES_BYTES;
-use crate::fabric::networks;
 use crate::fabric::shm::region::{Mapping, NODE_AT, Region};
+use crate::fabric::{areas, networks};
 use crate::launch::embedded::Side;
 use ghost::{Errand, Ghost, Stage};
 use port::rank_of;
@@ -49,6 +50,8 @@ pub struct Plan {
     pub at_once: usize,
     /// The other way round: the real ranks speak first, and the ghosts answer.
     pub answers: bool,
+    /// All go to rank 0.
+    pub incast: bool,
 }
 
 impl Plan {
@@ -60,7 +63,7 @@ impl Plan {
     }
     /// The real rank that it goes to.
     pub fn to(&self, errand: u32) -> u32 {
-        errand % self.real
+        if self.incast { 0 } else { errand % self.real }
     }
 }
 
@@ -69,6 +72,8 @@ pub const COME: &str = "fmpl-ghosts-come";
 /// See [`COME`].
 pub const GO: &str = "fmpl-ghosts-go";
 
+/// More ghosts than this at a time have their memory in one piece.
+const LENT_FROM: usize = 4096;
 /// The thread sleeps so long at most.
 const SLEEP: Duration = Duration::from_millis(20);
 
@@ -120,6 +125,10 @@ impl Crowd {
                     plan.errands, plan.world, plan.real
                 ),
             ));
+        }
+        // Of very many at a time each piece of memory by itself would be more mappings than a process may have.
+        if plan.at_once > LENT_FROM {
+            areas::lend_own(plan.at_once.min(plan.errands as usize) * (PAGE_BYTES + CHUNK_BYTES))?;
         }
         let config = Config::from_environment()?;
         let device = networks::choose(&config, 0)?;

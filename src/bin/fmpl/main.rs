@@ -52,6 +52,9 @@ enum Command {
         /// The four speak to these one after the other, and are answered; then to the first again
         #[arg(long, requires = "ghosts")]
         in_turn: bool,
+        /// All of these send to rank 0, and all at once
+        #[arg(long, requires = "ghosts", conflicts_with = "in_turn")]
+        incast: bool,
     },
     /// What the ranks of a running job do: for whom they wait, messages and bytes a second, by way
     Top(top::Options),
@@ -108,8 +111,8 @@ fn main() -> ExitCode {
         Command::Run(o) => run::main(*o),
         Command::Daemon => ExitCode::from(fmpl::launch::embedded::daemon() as u8),
         Command::Bench(o) => bench::main(&o),
-        Command::Info { memory: Some(_), world: Some(world), ghosts, in_turn, json, .. } => {
-            memory::ghosts::main(world, ghosts.unwrap_or(0), in_turn, json)
+        Command::Info { memory: Some(_), world: Some(world), ghosts, in_turn, incast, json, .. } => {
+            memory::ghosts::main(world, ghosts.unwrap_or(0), [in_turn, incast], json)
         }
         Command::Info { memory: Some(ranks), .. } => memory::main(ranks),
         Command::Info { memory: None, settings, json, .. } => info::main(&settings, json),

@@ -11,6 +11,7 @@ use super::arrivals::{Arrival, Arrivals};
 use super::bounce::BOUNCE_BYTES;
 use super::cache::{Bounds, Cache};
 use super::device::{Device, DeviceError};
+use super::forget::Crowd;
 use super::hello::{Card, Kind};
 use super::link::Link;
 use super::link::ending::Reason;
@@ -30,6 +31,8 @@ use crate::fabric::shm::region::{Mapping, Region};
 /// From one request to its first repetition; later ones wait longer.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
 const LAST_PATIENCE: Duration = Duration::from_millis(250);
+/// The same of one that has said that it has no room.
+const LATER_PATIENCE: Duration = Duration::from_secs(2);
 const STACK: usize = 256 << 10;
 
 /// Bytes of a lane's page.
@@ -162,6 +165,7 @@ pub(super) struct Links {
     refused: HashMap<u32, u32>,
     /// Peers that have answered a probe.
     probed: HashSet<u32>,
+    pub crowd: Crowd,
 }
 
 impl Fabric {

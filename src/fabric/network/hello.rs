@@ -41,9 +41,11 @@ pub(super) enum Kind {
     Kept,
     /// or: "You are forgotten." Also to who speaks of what was forgotten.
     Forgotten,
+    /// The answer to [`Kind::Open`] of a stranger where too many are known: "I am here; ask again in a while." Nothing is kept of it.
+    Later,
 }
 
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 21] = [
     Kind::Open,
     Kind::Opened,
     Kind::Refuse,
@@ -64,6 +66,7 @@ const KINDS: [Kind; 20] = [
     Kind::Forget,
     Kind::Kept,
     Kind::Forgotten,
+    Kind::Later,
 ];
 
 /// Where a process answers datagrams.

@@ -101,6 +101,8 @@ pub struct Link {
     limits: Limits,
     /// Answers that have come.
     answers: AtomicU32,
+    /// The peer has answered that it has no room now.
+    put_off: AtomicBool,
     posted: Mutex<Posted>,
     /// Requests may be posted: the connection is there.
     up: AtomicBool,
@@ -146,6 +148,7 @@ impl Link {
             arrived: Arc::default(),
             limits,
             answers: AtomicU32::new(0),
+            put_off: AtomicBool::new(false),
             posted: Mutex::new(Posted {
                 last: 0,
                 silent: 0,
@@ -209,6 +212,14 @@ impl Link {
     /// The peer has told of its memory.
     pub(super) fn count_answer(&self) {
         self.answers.fetch_add(1, Ordering::AcqRel);
+    }
+    /// The peer has no room now.
+    pub(super) fn is_put_off(&self) {
+        self.put_off.store(true, Ordering::Release);
+    }
+    /// Has it said so since this was asked last?
+    pub fn takes_put_off(&self) -> bool {
+        self.put_off.swap(false, Ordering::AcqRel)
     }
     pub(super) fn answers(&self) -> u32 {
         self.answers.load(Ordering::Acquire)

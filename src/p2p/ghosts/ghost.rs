@@ -16,8 +16,8 @@ use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::{Kind, Land};
 use crate::p2p::endpoint::WORLD_EPOCH;
 
-/// From saying something to saying it again, at first and at most.
-const PATIENCE_NS: [u64; 2] = [20_000_000, 250_000_000];
+/// From saying something to saying it again, at first and at most; and to a peer that has no room.
+const PATIENCE_NS: [u64; 3] = [20_000_000, 250_000_000, 4_000_000_000];
 /// A ghost that nothing is to be told to looks again after this.
 const IDLE_NS: u64 = 500_000_000;
 /// The same of one that has something to do which nobody tells of.
@@ -204,7 +204,7 @@ impl Ghost {
     fn go_on(&mut self, common: &Common, fabric: &Arc<Fabric>, leaving: bool, now: u64) -> u64 {
         let (Some(errand), slot) = (&mut self.errand, slot_of(&common.plan)) else { return u64::MAX };
         if self.state.stage() == Stage::Greets {
-            let next = errand.said_ns + errand.patience;
+            let next = self.due;
             if now < next
                 && errand.said_ns != 0
                 && fabric.known(errand.to).is_none_or(|link| link.open_window(0, 1).is_none())
@@ -218,8 +218,11 @@ impl Ghost {
                     self.state.set(Stage::Connects);
                 }
                 Ok(None) => {
-                    (errand.said_ns, errand.patience) = (now, (errand.patience * 2).min(PATIENCE_NS[1]));
-                    return now + errand.patience;
+                    let most = PATIENCE_NS[1 + usize::from(fabric.known(errand.to).is_some_and(|l| l.takes_put_off()))];
+                    // Many that began together do not come back together.
+                    let apart = u64::from(self.rank).wrapping_mul(0x9e37_79b9) % (errand.patience / 2).max(1);
+                    (errand.said_ns, errand.patience) = (now, (errand.patience * 2).min(most));
+                    return now + errand.patience / 2 + apart;
                 }
                 Err(e) => {
                     common.is_in_trouble(self.rank, e.detail());

@@ -29,8 +29,9 @@ const LIMIT: Duration = Duration::from_secs(900);
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Starts the job, or is one of its ranks.
-pub fn main(world: u32, ghosts: u32, in_turn: bool, json: bool) -> ExitCode {
-    let plan = Plan { world, real: REAL, errands: ghosts, index: 0, at_once: AT_ONCE, answers: in_turn };
+pub fn main(world: u32, ghosts: u32, [in_turn, incast]: [bool; 2], json: bool) -> ExitCode {
+    let at_once = if incast { ghosts as usize } else { AT_ONCE };
+    let plan = Plan { world, real: REAL, errands: ghosts, index: 0, at_once, answers: in_turn, incast };
     let done = match std::env::var_os(RANK) {
         Some(_) => rank(plan).map(|()| None).map_err(|e| e.to_string()),
         None => start(plan, json).map(Some),
@@ -54,7 +55,7 @@ fn start(plan: Plan, as_json: bool) -> Result<String, String> {
     let crowd = Crowd::start(plan).map_err(|e| e.to_string())?;
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let [world, ghosts] = [plan.world, plan.errands].map(|n| n.to_string());
-    let turn = plan.answers.then_some("--in-turn");
+    let turn = [plan.answers.then_some("--in-turn"), plan.incast.then_some("--incast")].into_iter().flatten();
     let words = ["info", "--memory", "--world", &world, "--ghosts", &ghosts].into_iter().chain(turn);
     let outcome =
         Launcher::new(REAL as usize, std::iter::once(program.as_os_str()).chain(words.map(std::ffi::OsStr::new)))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
+use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, LATER_PATIENCE, Links, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
@@ -39,7 +39,7 @@ impl Fabric {
         timeout: Duration,
     ) -> Result<(Arc<Link>, Arc<Window>, Arc<Window>)> {
         let shared = &*self.shared;
-        let deadline = now_ns() + timeout.as_nanos() as u64;
+        let mut deadline = now_ns() + timeout.as_nanos() as u64;
         let link = loop {
             let link = shared.link(peer);
             if !link.lives.is_closed() || now_ns() >= deadline {
@@ -92,7 +92,12 @@ impl Fabric {
             shared.await_answer(at_most, |links| {
                 done(&link).is_some() || links.refused.contains_key(&peer) || link.has_ended()
             });
-            patience = (patience * 2).min(LAST_PATIENCE);
+            let later = link.takes_put_off();
+            if later {
+                // It is there, and has no room now.
+                deadline = now_ns() + timeout.as_nanos() as u64;
+            }
+            patience = (patience * 2).min(if later { LATER_PATIENCE } else { LAST_PATIENCE });
         }
     }
 
@@ -305,6 +310,7 @@ impl Shared {
                     (hooks.came_up)(&link);
                 }
             }
+            Kind::Later => link.is_put_off(),
             Kind::Broken => link.hear(Reason::of(hello.turn)),
             Kind::Left => {
                 link.end_is_known();
