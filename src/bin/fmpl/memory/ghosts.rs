@@ -21,6 +21,8 @@ const RANK: &str = "INFO_MEMORY_GHOSTS";
 const REAL: u32 = 4;
 /// Ghosts that are not answered yet, at most.
 const AT_ONCE: usize = 128;
+/// Messages that a rank receives at a time.
+const TOGETHER: usize = 32;
 /// A rank that speaks to ghosts in turn is looked at after so many, and after the last.
 const WARM: u64 = 256;
 /// The job's.
@@ -154,12 +156,12 @@ fn rank(plan: Plan) -> fmpl::Result<()> {
     let begun = Instant::now();
     let mine = (0..plan.errands).filter(|errand| plan.to(*errand) == me);
     let (mut n, mut warm) = (0u64, None);
-    for errand in mine.clone() {
+    for some in mine.clone().collect::<Vec<_>>().chunks(if plan.answers { 1 } else { TOGETHER }) {
         match plan.answers {
-            true => ask(&world, &plan, errand)?,
-            false => answer(&world, &plan, errand)?,
+            true => ask(&world, &plan, some[0])?,
+            false => answer(&world, &plan, some)?,
         }
-        n += 1;
+        n += some.len() as u64;
         if plan.answers && n == WARM {
             warm = Some(Look::now(&job)?);
         }
@@ -192,13 +194,23 @@ fn rank(plan: Plan) -> fmpl::Result<()> {
     std::process::exit(0)
 }
 
-/// Receives a ghost's message, and answers it.
-fn answer(world: &Comm<'_>, plan: &Plan, errand: u32) -> fmpl::Result<()> {
-    let (ghost, mut told) = (plan.ghost(errand), [0u64; 2]);
-    world.recv(&mut told, ghost as usize, plan.index)?;
-    is_said(ghost, told, [u64::from(ghost), !u64::from(ghost)])?;
-    told.reverse();
-    world.send(&told, ghost as usize, plan.index)
+/// Receives some ghosts' messages, and answers them.
+fn answer(world: &Comm<'_>, plan: &Plan, errands: &[u32]) -> fmpl::Result<()> {
+    let ghosts: Vec<u32> = errands.iter().map(|errand| plan.ghost(*errand)).collect();
+    let mut told = vec![[0u64; 2]; ghosts.len()];
+    world.scope(|s| {
+        let mut begun = Vec::with_capacity(ghosts.len());
+        for (ghost, told) in ghosts.iter().zip(&mut told) {
+            begun.push(s.irecv(&mut told[..], *ghost as usize, plan.index)?);
+        }
+        begun.into_iter().try_for_each(|request| request.wait().map(drop))
+    })?;
+    for (ghost, mut told) in ghosts.into_iter().zip(told) {
+        is_said(ghost, told, [u64::from(ghost), !u64::from(ghost)])?;
+        told.reverse();
+        world.send(&told, ghost as usize, plan.index)?;
+    }
+    Ok(())
 }
 
 /// Sends a ghost a message, and receives the answer.
