@@ -307,7 +307,7 @@ fn is_elsewhere(comm: i32, peer: i32) -> bool {
     endpoint().is_ok_and(|ep| {
         let nodes = ep.launch.nodes();
         let world = |context: &Context| nodes.node_of(context.group.world_rank(peer as u32)) != nodes.node_of(ep.rank);
-        nodes.nodes() > 1 && ep.context(comm).is_ok_and(|context| world(context))
+        nodes.nodes() > 1 && ep.context(comm).is_ok_and(world)
     })
 }
 

@@ -25,6 +25,9 @@ use crate::fabric::network::link::ending::Reason;
 use crate::fabric::network::link::memory::Told;
 use crate::fabric::network::link::{Link, Window};
 
+/// A peer as contact has made it known: the link, and the page and a chunk of the fronts of a lane.
+pub type Contact = (Arc<Link>, [Arc<Window>; 2]);
+
 impl Fabric {
     /// The link with a peer, and the page and a chunk of the fronts of a lane, made at first use. When this returns, both sides know where
     /// the other's are.
@@ -102,13 +105,7 @@ impl Fabric {
     }
 
     /// The same without a wait: says once more what is not answered yet. `None`: not known yet.
-    pub fn greet(
-        &self,
-        peer: u32,
-        card: &Card,
-        lane: u64,
-        chunk: u32,
-    ) -> Result<Option<(Arc<Link>, [Arc<Window>; 2])>> {
+    pub fn greet(&self, peer: u32, card: &Card, lane: u64, chunk: u32) -> Result<Option<Contact>> {
         let link = self.shared.link(peer);
         let _ = link.card.set(*card);
         if let (Some(page), Some(fronts)) = (link.open_window(lane, 0), link.open_window(lane, chunk + 1)) {
