@@ -52,6 +52,11 @@ impl<T: Default + Send + Sync> ByRank<T> {
         ByRank { size, height, root: Node::new(height, size.div_ceil(1 << (height * BITS))) }
     }
 
+    /// Ranks of the job.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
     /// What there is of a rank; `None`: nothing was made of it or of a neighbour, or there is no such rank.
     #[inline]
     pub fn get(&self, rank: u32) -> Option<&T> {

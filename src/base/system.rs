@@ -69,6 +69,15 @@ pub fn end_with_reader() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// Gives back to the system what the allocator has free, where it can.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number only, and is safe with threads.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Waits until something happens to one of the descriptors: to how many.
 pub fn poll(fds: &mut [libc::pollfd], ms: c_int) -> Result<usize> {
     // SAFETY: the array is as long as said.

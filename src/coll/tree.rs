@@ -281,7 +281,11 @@ async fn halve(p: &Party<'_>, vector: Vector<'_>, pairs: &Pairs, block: usize, p
         let (other, all_from, all_to) = (block ^ mask, from, to);
         let middle = from + (to - from) / 2;
         before.push((from, to));
-        if block & mask == 0 { to = middle } else { from = middle }
+        if block & mask == 0 {
+            to = middle
+        } else {
+            from = middle
+        }
         let (give_from, give_to) = if block & mask == 0 { (to, all_to) } else { (all_from, from) };
         let (peer, own) = (pairs.member(other), elements(from, to));
         let theirs = partial.first().part(0, own.bytes());

@@ -9,6 +9,8 @@
 //!             │        [send: one byte an index] [receive: one byte an index]
 //!             └ any: NONE | IDLE | BUSY
 //! ```
+//! So it is for peers on this node. Of those on others a rank may meet millions, one after the other; what is claimed of them is kept only
+//! while it is held, in [`elsewhere`].
 //!
 //! **Any index.** A receive of any index of a source excludes all indexed receives from it. Both sides write first and then look
 //! at what the other wrote, all sequentially consistent, so at least one of them sees the other and steps back. The any-index
@@ -25,7 +27,11 @@ use crate::base::by_rank::ByRank;
 use crate::base::error::{Code, Error, Result};
 use crate::base::published::Published;
 use crate::lane::map::INDEX_MAX;
+use crate::p2p::context::Context;
 use crate::p2p::endpoint::endpoint;
+use elsewhere::{Elsewhere, Held};
+
+mod elsewhere;
 
 const PAGE_INDICES: usize = 1024;
 const PAGES: usize = INDEX_MAX.div_ceil(PAGE_INDICES);
@@ -85,6 +91,7 @@ impl OfPeer {
 /// All claims of this process. Shared by every [`Job`](super::Job) of the process, since all of them use the same indices.
 pub struct Claims {
     peers: ByRank<Published<OfPeer>>,
+    elsewhere: Elsewhere,
     gate: AtomicBool,
     collective: AtomicBool,
 }
@@ -135,13 +142,29 @@ impl Claims {
     }
 
     fn new(size: usize) -> Claims {
-        Claims { peers: ByRank::new(size as u32), gate: AtomicBool::new(false), collective: AtomicBool::new(false) }
+        Claims {
+            peers: ByRank::new(size as u32),
+            elsewhere: Elsewhere::default(),
+            gate: AtomicBool::new(false),
+            collective: AtomicBool::new(false),
+        }
     }
 
+    /// The table of a peer; `None`: it is on another node.
     #[inline]
-    fn peer(&self, comm: i32, peer: i32, index: i32) -> Result<&OfPeer> {
-        match u32::try_from(peer).ok().and_then(|p| self.peers.get_or_make(p)) {
-            Some(slot) => Ok(slot.get_or_make(OfPeer::new)),
+    fn peer(&self, comm: i32, peer: i32, index: i32) -> Result<Option<&OfPeer>> {
+        match u32::try_from(peer).ok().and_then(|p| self.peers.get(p)).and_then(Published::get) {
+            Some(there) => Ok(Some(there)),
+            None => self.new_peer(comm, peer, index),
+        }
+    }
+
+    #[cold]
+    fn new_peer(&self, comm: i32, peer: i32, index: i32) -> Result<Option<&OfPeer>> {
+        let rank = u32::try_from(peer).ok().filter(|rank| *rank < self.peers.size());
+        match rank.filter(|_| !is_elsewhere(comm, peer)) {
+            Some(rank) => Ok(self.peers.get_or_make(rank).map(|slot| slot.get_or_make(OfPeer::new))),
+            None if rank.is_some() => Ok(None),
             None => Err(refused(comm, peer, index)),
         }
     }
@@ -149,7 +172,22 @@ impl Claims {
     /// Claims one direction of (peer, index).
     #[inline]
     pub fn claim(&self, comm: i32, direction: Direction, peer: i32, index: i32) -> Result<Claim<'_>> {
-        let of_peer = self.peer(comm, peer, index)?;
+        let claim = self.take(comm, direction, peer, index)?;
+        // SYNC POINT: pairs with `close`: it sees the claim, or this sees the gate.
+        if direction == Direction::Send && self.gate.load(Ordering::SeqCst) {
+            drop(claim);
+            return self.behind_gate(comm, peer, index);
+        }
+        Ok(claim)
+    }
+
+    #[inline]
+    fn take(&self, comm: i32, direction: Direction, peer: i32, index: i32) -> Result<Claim<'_>> {
+        let Some(of_peer) = self.peer(comm, peer, index)? else {
+            let here = u32::try_from(index).ok().filter(|index| (*index as usize) < INDEX_MAX);
+            let Some(index) = here else { return Err(refused(comm, peer, index)) };
+            return self.elsewhere.claim(direction, peer as u32, index).map(|held| Claim(Kind::There(held)));
+        };
         let Some(page) = usize::try_from(index).ok().and_then(|i| of_peer.pages.get(i / PAGE_INDICES)) else {
             return Err(refused(comm, peer, index));
         };
@@ -158,36 +196,23 @@ impl Claims {
         if byte.swap(1, Ordering::SeqCst) != 0 {
             return Err(busy(direction, peer, index));
         }
-        let claim = Claim { byte, free: 0 };
-        match direction {
-            Direction::Receive => {
-                let any = of_peer.any.load(Ordering::SeqCst);
-                if any != NONE && (any == BUSY || !take_back(&of_peer.any)) {
-                    return Err(busy_any(peer));
-                }
-                Ok(claim)
-            }
-            Direction::Send => {
-                if self.gate.load(Ordering::SeqCst) {
-                    return self.behind_gate(claim, direction, peer, index);
-                }
-                Ok(claim)
+        let claim = Claim(Kind::Here { byte, free: 0 });
+        if direction == Direction::Receive {
+            let any = of_peer.any.load(Ordering::SeqCst);
+            if any != NONE && (any == BUSY || !take_back(&of_peer.any)) {
+                return Err(busy_any(peer));
             }
         }
+        Ok(claim)
     }
 
     #[cold]
-    fn behind_gate<'c>(&'c self, claim: Claim<'c>, direction: Direction, peer: i32, index: i32) -> Result<Claim<'c>> {
-        let byte = claim.byte;
-        drop(claim);
+    fn behind_gate(&self, comm: i32, peer: i32, index: i32) -> Result<Claim<'_>> {
         loop {
             while self.gate.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
-            if byte.swap(1, Ordering::SeqCst) != 0 {
-                return Err(busy(direction, peer, index));
-            }
-            let claim = Claim { byte, free: 0 };
+            let claim = self.take(comm, Direction::Send, peer, index)?;
             if !self.gate.load(Ordering::SeqCst) {
                 return Ok(claim);
             }
@@ -196,10 +221,12 @@ impl Claims {
 
     /// Claims the whole receiving side of a peer.
     pub fn claim_any(&self, comm: i32, peer: i32) -> Result<Claim<'_>> {
-        let of_peer = self.peer(comm, peer, 0)?;
+        let Some(of_peer) = self.peer(comm, peer, 0)? else {
+            return self.elsewhere.claim_any(peer as u32).map(|held| Claim(Kind::There(held)));
+        };
         let any = &of_peer.any;
         if any.compare_exchange(IDLE, BUSY, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            return Ok(Claim { byte: any, free: IDLE });
+            return Ok(Claim(Kind::Here { byte: any, free: IDLE }));
         }
         if any.compare_exchange(NONE, BUSY, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return Err(busy_any(peer));
@@ -210,7 +237,7 @@ impl Claims {
         }
         // What the last indexed receives wrote comes before what this one reads.
         fence(Ordering::Acquire);
-        Ok(Claim { byte: any, free: IDLE })
+        Ok(Claim(Kind::Here { byte: any, free: IDLE }))
     }
 
     /// Runs something while no thread of the process sends. [`Code::Busy`] when one does.
@@ -219,13 +246,12 @@ impl Claims {
             return Err(Error::new(Code::Busy, "another thread looks at the spool"));
         }
         let _gate = Claimed(&self.gate);
-        for (_, slot) in self.peers.all() {
-            if slot.get().is_some_and(|of_peer| !of_peer.is_free(Direction::Send)) {
-                return Err(Error::new(
-                    Code::Busy,
-                    "a send call, a send request or a Sender is alive; the spool can be looked at when there is none",
-                ));
-            }
+        let sends = |slot: &Published<OfPeer>| slot.get().is_some_and(|of_peer| !of_peer.is_free(Direction::Send));
+        if self.peers.all().into_iter().any(|(_, slot)| sends(slot)) || self.elsewhere.sends() {
+            return Err(Error::new(
+                Code::Busy,
+                "a send call, a send request or a Sender is alive; the spool can be looked at when there is none",
+            ));
         }
         fence(Ordering::Acquire);
         Ok(call())
@@ -260,16 +286,29 @@ impl Drop for Claimed<'_> {
 }
 
 /// A direction of a (peer, index), or all receives from a peer, until it is dropped.
-pub struct Claim<'c> {
-    byte: &'c AtomicU8,
-    free: u8,
+pub struct Claim<'c>(Kind<'c>);
+
+enum Kind<'c> {
+    Here { byte: &'c AtomicU8, free: u8 },
+    There(#[expect(dead_code, reason = "it ends with this")] Held<'c>),
 }
 
 impl Drop for Claim<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.byte.store(self.free, Ordering::Release);
+        if let Kind::Here { byte, free } = &self.0 {
+            byte.store(*free, Ordering::Release);
+        }
     }
+}
+
+/// Is this member of a communicator on another node? (Who is none is refused later.)
+fn is_elsewhere(comm: i32, peer: i32) -> bool {
+    endpoint().is_ok_and(|ep| {
+        let nodes = ep.launch.nodes();
+        let world = |context: &Context| nodes.node_of(context.group.world_rank(peer as u32)) != nodes.node_of(ep.rank);
+        nodes.nodes() > 1 && ep.context(comm).is_ok_and(world)
+    })
 }
 
 #[cold]

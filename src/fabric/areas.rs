@@ -8,10 +8,14 @@
 //!   area of fmpl_sendbuf_set    pages of the spool that were never used before: they lie here and in the spool's window
 //! ```
 
+use std::mem::ManuallyDrop;
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
+use crate::base::error::Result;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::run::Run;
+use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::region::{Region, page_size};
 
 /// Areas that the library has, and pieces of them that are free.
@@ -85,6 +89,16 @@ pub fn lend(area: Run) {
     {
         areas.free.push(area);
     }
+}
+
+/// The same of memory of its own, for a process that has more pieces than the system allows mappings; until it ends.
+pub fn lend_own(bytes: usize) -> Result<()> {
+    let own = ManuallyDrop::new(Zeroed::<AtomicU64>::new(bytes.next_multiple_of(page_size()) / 8)?);
+    let area = own.as_ptr() as usize..own.as_ptr() as usize + own.len() * 8;
+    let mut areas = lock();
+    areas.all.push(area.clone());
+    areas.free.push(area);
+    Ok(())
 }
 
 /// A piece of so many bytes, a multiple of a page: the library's, all zero. `None`: no area has room for it.

@@ -89,9 +89,20 @@ impl Far {
     ) -> Result<Far> {
         let time = std::time::Duration::from_secs_f64(attach_s);
         let (link, page, fronts) = fabric.contact(peer, &card, number, 0, time)?;
+        Ok(Far::of(fabric, card, number, (link, [page, fronts]), attach_s))
+    }
+
+    /// The same where contact is made already.
+    pub fn of(
+        fabric: &Arc<Fabric>,
+        card: crate::fabric::network::Card,
+        number: u64,
+        (link, [page, fronts]): (Arc<Link>, [Arc<Window>; 2]),
+        attach_s: f64,
+    ) -> Far {
         let chunks = Chunks::default();
         let _ = chunks.cell(0).set(Chunk::new(fronts));
-        Ok(Far {
+        Far {
             link,
             fabric: fabric.clone(),
             card,
@@ -104,7 +115,7 @@ impl Far {
             any_seen: AtomicU32::new(0),
             attach_s,
             unsaid: Unsaid::default(),
-        })
+        }
     }
 
     /// Makes sure that a slot's fronts are there, on both sides.

@@ -11,6 +11,7 @@
 //! ```
 
 pub use super::daemon::main as daemon;
+pub use super::ghosts::{Ghosts, Side};
 use super::supervise;
 pub use crate::base::system::process::End;
 use std::ffi::{OsStr, OsString};
@@ -147,6 +148,7 @@ pub struct Launcher {
     pub(super) verbose: bool,
     pub(super) stats: Option<PathBuf>,
     pub(super) debugger: Option<Debugger>,
+    pub(super) ghosts: Option<Ghosts>,
 }
 
 impl Launcher {
@@ -178,6 +180,7 @@ impl Launcher {
             verbose: false,
             stats: None,
             debugger: None,
+            ghosts: None,
         }
     }
 
@@ -288,6 +291,12 @@ impl Launcher {
     /// Runs the ranks under a debugger; all on this machine.
     pub fn debugger(mut self, debugger: Debugger) -> Launcher {
         self.debugger = Some(debugger);
+        self
+    }
+
+    /// The job has more ranks than those that are started; all of these on this machine.
+    pub fn ghosts(mut self, ghosts: Ghosts) -> Launcher {
+        self.ghosts = Some(ghosts);
         self
     }
 

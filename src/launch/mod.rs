@@ -29,6 +29,7 @@
 //! | `crew` | the ranks on one machine |
 //! | `supervise` | its loop, from the first question to the last end; Ctrl-C |
 //! | `daemon` | jobs on several machines: the daemon on each, what is said to it, the launcher's side |
+//! | `ghosts` | ranks that are no processes |
 //! | `server` | its side of PMI-1: the key-value store, the fence |
 //! | `activity` | what they are at when the job has taken too long |
 //! | `relay` | what ranks print and read |
@@ -47,6 +48,7 @@ pub mod embedded;
 mod environment;
 mod exec;
 pub mod find;
+mod ghosts;
 pub mod hosts;
 pub mod id;
 mod join;
@@ -152,7 +154,7 @@ const GATHER: u64 = 64;
 const GATHER_SPREAD: u64 = 4;
 
 /// Under which rank 0 publishes what the job's key is made from. Another name with each way of making it.
-const KEY: &str = "fmpl-key-2";
+pub(crate) const KEY: &str = "fmpl-key-2";
 
 impl Launch {
     fn alone(node: Node) -> Launch {
@@ -306,7 +308,7 @@ impl Launch {
         })?;
         Ok(match &self.secret {
             Some(secret) => secret.derive("job", &[&drawn, &self.size.to_le_bytes()]),
-            None => Key::of(&drawn).derive("job", &[&self.size.to_le_bytes()]),
+            None => drawn_key(&drawn, self.size),
         })
     }
 
@@ -428,6 +430,11 @@ impl Launch {
             None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),
         }
     }
+}
+
+/// The key of a job of so many ranks whose launcher's connections are its own, from what rank 0 has drawn.
+pub(crate) fn drawn_key(drawn: &[u8], size: u32) -> Key {
+    Key::of(drawn).derive("job", &[&size.to_le_bytes()])
 }
 
 fn nonsense(key: &str) -> Error {

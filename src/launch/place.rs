@@ -139,7 +139,12 @@ pub struct NodeMap {
 impl NodeMap {
     /// All ranks on one node.
     pub fn one_node(size: u32) -> NodeMap {
-        NodeMap { runs: vec![Run { first: 0, node: 0, each: size.max(1), across: 1 }], size, nodes: 1 }
+        NodeMap::blocks(size, size.max(1), 1)
+    }
+
+    /// Blocks of `each` ranks on so many nodes in turn.
+    fn blocks(size: u32, each: u32, nodes: u32) -> NodeMap {
+        NodeMap { runs: vec![Run { first: 0, node: 0, each, across: nodes }], size, nodes }
     }
 
     /// From the node of each rank.

@@ -27,7 +27,7 @@ pub(crate) struct Client {
     /// The longest value, in characters.
     value_max: usize,
     broken: bool,
-    /// The other end is a [keeper](super::keeper).
+    /// The other end is a [keeper](super::keeper), or can the same.
     spreads: bool,
     counted: Option<Connection>,
 }
@@ -62,8 +62,10 @@ impl Client {
             Client { socket, launcher, rank, inbox, seals, kvsname, key_max, value_max, broken, spreads, counted };
 
         c.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", |_| Some(()))?;
-        let (key_len, value_len) =
-            c.ask("cmd=get_maxes", "maxes", |l| Some((l.number("keylen_max")?, l.number("vallen_max")?)))?;
+        let (key_len, value_len, adds) = c.ask("cmd=get_maxes", "maxes", |l| {
+            Some((l.number("keylen_max")?, l.number("vallen_max")?, l.get("fmpl-adds").is_some()))
+        })?;
+        c.spreads = adds;
         // The limits of PMI count the NUL of a C string.
         (c.key_max, c.value_max) =
             (usize::min(key_len, 64).saturating_sub(1), usize::min(value_len, 4096).saturating_sub(1));

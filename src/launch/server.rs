@@ -17,6 +17,7 @@
 //! here. It keeps no values but those that all will want (`fmpl-tell`): what its ranks put and get otherwise it leaves to the
 //! [keeper](super::keeper), as [`wants`](Server::wants).
 
+use super::ghosts::Ghosts;
 use super::wire::{self, Inbox, Line};
 pub(crate) use answers::found;
 use std::collections::HashMap;
@@ -128,6 +129,8 @@ pub(crate) struct Server {
     grows: bool,
     /// Questions of ranks about values that are elsewhere, and whose they are; `None`: all values are here, or above.
     wants: Option<Vec<(usize, String)>>,
+    /// Ranks that are no processes, and who of the others is where as they say it.
+    ghosts: Option<(Ghosts, HashMap<String, Vec<u32>>)>,
 }
 
 impl Server {
@@ -140,6 +143,12 @@ impl Server {
     /// The same, where ranks that have said finalize may say init again.
     pub(crate) fn of_many_rounds(appnums: &[usize]) -> Server {
         Server { again: true, ..Server::new(appnums) }
+    }
+
+    /// The same, of whose ranks some are no processes.
+    pub(crate) fn with_ghosts(appnums: &[usize], ghosts: Ghosts) -> Server {
+        let size = ghosts.world();
+        Server { size, ghosts: Some((ghosts, HashMap::new())), ..Server::new(appnums) }
     }
 
     /// The part of a machine: its ranks with the numbers of their programs, in a job of `size`; so many branches below it, and another
@@ -156,6 +165,7 @@ impl Server {
             mapping: format!("(vector,(0,1,{size}))"),
             grows: false,
             wants: None,
+            ghosts: None,
         }
     }
 

@@ -77,13 +77,16 @@ impl Supervisor {
         } else {
             let programs = l.programs.iter().enumerate();
             let ranks: Vec<usize> = programs.flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
-            let server = Server::of_many_rounds(&ranks);
+            let server = match &l.ghosts {
+                Some(ghosts) => Server::with_ghosts(&ranks, ghosts.clone()),
+                None => Server::of_many_rounds(&ranks),
+            };
             let team = Team {
                 programs: &l.programs,
                 env: &l.env,
                 stats: l.stats.as_deref(),
                 wdir: l.wdir.as_deref(),
-                size: n,
+                size: l.ghosts.as_ref().map_or(n, |ghosts| ghosts.world().max(n)),
                 ranks: &(0..).zip(ranks).collect::<Vec<_>>(),
                 input: match (l.stdin, io::stdin().is_terminal()) {
                     (false, _) => Input::Nothing,

@@ -16,7 +16,7 @@ use crate::base::trace::traced;
 use crate::base::tuning::{self, Whence};
 use crate::base::unused::Unused;
 use crate::fabric::network::cache::Bounds;
-use crate::fabric::network::control::{Fabric, Terms};
+use crate::fabric::network::control::{Fabric, Terms, Who};
 use crate::fabric::network::link::Link;
 use crate::fabric::network::room::TABLES_BYTES;
 use crate::fabric::network::{Card, Choice};
@@ -36,6 +36,7 @@ use crate::p2p::group::Group;
 use crate::p2p::spool::Spool;
 use crate::p2p::tuning::Tuning;
 use crate::wait::{Board, doorbell, event::Event, stall};
+pub(super) use reach::FABRIC_KEY;
 use reach::{NO_NETWORK, card_key, fabric_key};
 use resolve::check_indices;
 
@@ -327,7 +328,7 @@ impl Endpoint {
                 patience: Duration::from_secs_f64(config.attach_s),
                 comes_before: Box::new(move |peer| nodes.node_of(rank) < nodes.node_of(peer)),
             };
-            Fabric::start(self.region.clone(), device, terms)
+            Fabric::start(Who::of(self.region.clone()), device, terms)
         });
         let fabric = Arc::new(started.map_err(|e| self.no_network(&e))?);
         let _ = self.fabric.set(fabric.clone());

@@ -345,7 +345,8 @@ pub(super) fn hooks() -> Hooks {
         came_up: Box::new(|link| {
             let Ok(ep) = endpoint() else { return };
             let lanes = ep.lanes.hold_far(|_, far| is_of(far, link));
-            lanes.iter().for_each(|lane| lane.far().say_unsaid());
+            // What was received without a connection too: its sender could not be forgotten.
+            lanes.iter().map(|lane| lane.far()).for_each(Far::say_what_is_owed);
             ring_all(ep);
             if ep.event.get().is_some() {
                 lanes.iter().for_each(|lane| lane.far().fall_asleep());
@@ -357,11 +358,12 @@ pub(super) fn hooks() -> Hooks {
                 endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_far(|_, far| is_of(far, link) && link.is_up()));
             lanes.iter().for_each(|lane| lane.far().pay_at_once());
         }),
+        owes: Box::new(forget::owes),
         close: Box::new(forget::close),
         open: Box::new(forget::open),
         free: Box::new(forget::free),
         card_of: Box::new(|rank| endpoint()?.card_of(rank)),
-        tables: Box::new(|| endpoint().ok()?.node_tables()),
+        tables: Box::new(|| endpoint().ok()?.node_tables().map(Arc::new)),
     }
 }
 

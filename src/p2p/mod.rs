@@ -9,6 +9,7 @@
 //! | `request` | non-blocking calls: begin, wait, test, cancel, probe |
 //! | `transfer` | long payloads: store, ring, CMA, cooperative copy, pull |
 //! | `far` | what is different when the peer is on another node |
+//! | `ghosts` | ranks that are no processes, which one process answers for |
 //! | `spool` | memory for messages whose receive has not come |
 //! | `any_index` | `FMPL_TAG_ANY` |
 //! | `any_source` | messages that are matched at the receiver, whoever sends them |
@@ -24,6 +25,9 @@ pub mod any_source;
 pub mod context;
 pub mod endpoint;
 pub mod far;
+#[doc(hidden)]
+#[cfg(not(loom))]
+pub mod ghosts;
 pub mod grid;
 pub mod group;
 pub mod loan;

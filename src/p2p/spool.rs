@@ -37,6 +37,9 @@ const CLASSES: usize = if cfg!(loom) { 3 } else { 8 };
 const PAGES: usize = SPOOL_WINDOW / PAGE;
 const BLOCKS_IN_PAGE: usize = PAGE / SMALLEST;
 
+/// Of fewer pages of a class none are looked through for blocks that are done.
+const LOOK_FROM: usize = 4;
+
 const CLASS_FREE: u32 = 0;
 const CLASS_LARGE: u32 = 100;
 
@@ -73,6 +76,8 @@ pub struct Spool {
     in_vain: AtomicU32,
     /// Pages below this lie in areas of the program's, or have been used before.
     laid: AtomicUsize,
+    /// Blocks of a class that are done are looked for when it has so many pages.
+    looks: [AtomicUsize; CLASSES],
     /// Told before pages are given back to the system: who has them registered with a device.
     pub on_remove: std::sync::OnceLock<crate::fabric::shm::region::OnRemove>,
 }
@@ -143,6 +148,7 @@ impl Spool {
             untaken: AtomicUsize::new(0),
             in_vain: AtomicU32::new(0),
             laid: AtomicUsize::new(0),
+            looks: std::array::from_fn(|_| AtomicUsize::new(0)),
             on_remove: Default::default(),
         };
         spool.budget_at(0).set(limit, timeout_ms);

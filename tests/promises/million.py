@@ -255,3 +255,61 @@ def _():
     said, well = simulated("links_change_ways", 100_000)
     rate = re.search(r"(\d+) a second", said)
     return f"{rate[1]} a second" if rate else "not whole", well
+# ---- ghosts: four real ranks in a large world, of whose other ranks one process answers for some
+
+
+@functools.cache
+def ghosts(world, n, *options, contexts=1024):
+    """`fmpl info --memory --ghosts`: four ranks, each looked at before, with so many ghosts that were answered, and after they have gone."""
+    command = [bench.fmpl, "info", "--memory", "--world", str(world), "--ghosts", str(n), "--json", *options]
+    done = subprocess.run(command, env={**os.environ, "FMPL_NETWORK": "udp", "FMPL_CONTEXTS": str(contexts)}, capture_output=True, text=True)
+    if done.returncode:
+        raise Missing(done.stderr[-300:])
+    return json.loads(done.stdout)["ranks"]
+
+
+def of_node(ranks, look, what="all"):
+    return sum(rank[look][what] for rank in ranks)
+
+
+WORLDS = [1 << 12, 1 << 17, 1 << 20, 1 << 22]
+
+
+@line("million", "ghosts: memory of a node's four ranks in worlds of 2^12, 2^17, 2^20, 2^22, alone and with 1024 peers", "the same within 1 %")
+def _():
+    alone, met = ([of_node(ghosts(world, 1024), look) for world in WORLDS] for look in ("before", "with"))
+    text = "; ".join(", ".join(f"{bytes / 1e6:.3f} MB" for bytes in of) for of in (alone, met))
+    return text, all(max(of) <= 1.01 * min(of) for of in (alone, met))
+
+
+@line("million", "ghosts in a world of 2^22, K = 0, 1024, 65 536 that sent and were answered: the node's memory; for each beyond 1024", "<= 1 byte")
+def _():
+    few, many = ghosts(1 << 22, 1024), ghosts(1 << 22, 65_536)
+    some, all_of = of_node(few, "with"), of_node(many, "with")
+    each = (all_of - some) / (65_536 - 1024)
+    seconds = max(rank["seconds"] for rank in many)
+    return f"{of_node(few, 'before') / 1e6:.2f}, {some / 1e6:.2f}, {all_of / 1e6:.2f} MB: {each:+.1f} bytes ({seconds:.0f} s)", each <= 1
+
+
+@line("million", "the same when the 65 536 are forgotten, beside before", "within 5 %")
+def _():
+    many = ghosts(1 << 22, 65_536)
+    before, after = of_node(many, "before"), of_node(many, "after")
+    kernel = of_node(many, "after", "kernel") - of_node(many, "before", "kernel")
+    return f"{after / before - 1:+.1%} (the kernel counts {kernel / 4e6:+.2f} MB a rank)", after <= 1.05 * before and of_node(many, "after", "peers") == 0
+
+
+@line("million", "each of four ranks speaks to 25 000 of 100 000 peers in turn, FMPL_CONTEXTS=64, then to the first again: beside after 256", "no growth")
+def _():
+    ranks = ghosts(1 << 22, 100_000, "--in-turn", contexts=64)
+    known = [of_node(ranks, look, "peers") for look in ("warm", "with")]
+    text = f"{of_node(ranks, 'warm') / 1e6:.2f}, {of_node(ranks, 'with') / 1e6:.2f} MB, {known[0]} and {known[1]} peers known"
+    # Of the 64 contexts each run leaves others to each rank, and some that come or go.
+    return text, of_node(ranks, "with") <= 1.05 * of_node(ranks, "warm")
+
+
+@line("million", "incast: 65 536 ghosts send to one rank at once: its memory beside that of 2000", "within 5 %, all received")
+def _():
+    few, many = ghosts(1 << 22, 2000, "--incast"), ghosts(1 << 22, 65_536, "--incast")
+    some, all_of = few[0]["with"]["all"], many[0]["with"]["all"]
+    return f"{some / 1e6:.2f}, {all_of / 1e6:.2f} MB ({many[0]['seconds']:.0f} s)", many[0]["ghosts"] == 65_536 and all_of <= 1.05 * some

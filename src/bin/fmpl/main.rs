@@ -38,11 +38,23 @@ enum Command {
         #[arg(value_name = "SETTING")]
         settings: Vec<String>,
         /// As JSON, for programs
-        #[arg(long, conflicts_with = "memory")]
+        #[arg(long)]
         json: bool,
         /// Instead: what memory a rank takes that talks to three others, by component; of a job of so many ranks
         #[arg(long, value_name = "RANKS", num_args = 0..=1, default_missing_value = "4")]
         memory: Option<u32>,
+        /// The same in a world of so many ranks, of which four are processes
+        #[arg(long, value_name = "RANKS", requires = "memory")]
+        world: Option<u32>,
+        /// So many of the others send a message each, are answered, and go
+        #[arg(long, value_name = "N", requires = "world")]
+        ghosts: Option<u32>,
+        /// The four speak to these one after the other, and are answered; then to the first again
+        #[arg(long, requires = "ghosts")]
+        in_turn: bool,
+        /// All of these send to rank 0, and all at once
+        #[arg(long, requires = "ghosts", conflicts_with = "in_turn")]
+        incast: bool,
     },
     /// What the ranks of a running job do: for whom they wait, messages and bytes a second, by way
     Top(top::Options),
@@ -99,8 +111,11 @@ fn main() -> ExitCode {
         Command::Run(o) => run::main(*o),
         Command::Daemon => ExitCode::from(fmpl::launch::embedded::daemon() as u8),
         Command::Bench(o) => bench::main(&o),
+        Command::Info { memory: Some(_), world: Some(world), ghosts, in_turn, incast, json, .. } => {
+            memory::ghosts::main(world, ghosts.unwrap_or(0), [in_turn, incast], json)
+        }
         Command::Info { memory: Some(ranks), .. } => memory::main(ranks),
-        Command::Info { memory: None, settings, json } => info::main(&settings, json),
+        Command::Info { memory: None, settings, json, .. } => info::main(&settings, json),
         Command::Top(o) => top::top(&o),
         Command::Model(o) => model::main(&o),
         Command::Doctor { json } => doctor::main(json),

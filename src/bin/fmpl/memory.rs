@@ -13,6 +13,8 @@ use fmpl::launch::embedded::{Launcher, Nodes, Output};
 
 use super::bench::memory::proc_kb;
 
+pub mod ghosts;
+
 /// Set for a rank.
 const RANK: &str = "INFO_MEMORY_RANK";
 /// Messages of these sizes go both ways.
@@ -139,11 +141,18 @@ fn rank() -> fmpl::Result<()> {
     // Nobody uses them: what a member keeps of a communicator as such. (The first ones make contacts, and room for more.)
     let make = |n: usize| (0..n).map(|_| world.duplicate()).collect::<fmpl::Result<Vec<_>>>();
     let some = make(COMMUNICATORS)?;
-    let before = kernel();
+    let (parts, before) = (memory()?, kernel());
     let more = make(COMMUNICATORS)?;
     if me == 0 {
         let each = kernel().saturating_sub(before) as f64 / COMMUNICATORS as f64;
         println!("{:>12} {each:>+12.0}  each communicator of all ranks, unused", "");
+        for part in memory()? {
+            let old = parts.iter().find(|p| p.name == part.name).map_or(0, |p| p.bytes);
+            if part.bytes != old {
+                let each = (part.bytes as f64 - old as f64) / COMMUNICATORS as f64;
+                println!("{:>12} {each:>+12.0}    of these {}", "", part.name);
+            }
+        }
     }
     for comm in some.into_iter().chain(more) {
         comm.free()?;

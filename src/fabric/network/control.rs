@@ -1,6 +1,7 @@
 //! This process on the fabric: its port, what it has with each peer, and the thread that answers the peers.
 
 mod contact;
+mod terms;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,8 +10,9 @@ use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals};
 use super::bounce::BOUNCE_BYTES;
-use super::cache::{Bounds, Cache};
+use super::cache::Cache;
 use super::device::{Device, DeviceError};
+use super::forget::Crowd;
 use super::hello::{Card, Kind};
 use super::link::Link;
 use super::link::ending::Reason;
@@ -18,7 +20,7 @@ use super::multicast::{self, Group, Name};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
 use super::stamps::Stamps;
-use super::switching::{Choice, Switching};
+use super::switching::Switching;
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -26,11 +28,14 @@ use crate::base::key::Key;
 use crate::base::lock::{Condvar, Mutex, MutexGuard};
 use crate::base::run::Run;
 use crate::base::thread::{self, Started};
-use crate::fabric::shm::region::{Mapping, Region};
+pub use contact::Contact;
+pub use terms::{Close, Hooks, OnNumber, Terms, Who};
 
 /// From one request to its first repetition; later ones wait longer.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
 const LAST_PATIENCE: Duration = Duration::from_millis(250);
+/// The same of one that has said that it has no room.
+const LATER_PATIENCE: Duration = Duration::from_secs(2);
 const STACK: usize = 256 << 10;
 
 /// Bytes of a lane's page.
@@ -40,51 +45,6 @@ pub const CHUNK_BYTES: usize = 16 << 10;
 /// Chunks of a lane at most.
 pub const CHUNKS_MOST: u32 = 2048;
 pub(super) const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
-
-/// What is called with a link and a number that came with a write.
-pub type OnNumber = Box<dyn Fn(&Arc<Link>, u32) + Send + Sync>;
-
-/// What closes the lanes with a peer, so that nobody finds them any more: how many they are. `None`: somebody uses one, or something is under way
-/// there.
-pub type Close = Box<dyn Fn(&Link) -> Option<usize> + Send + Sync>;
-
-/// What the fabric asks of those above it.
-pub struct Hooks {
-    /// A number came with a write.
-    pub on_number: OnNumber,
-    /// Something may have come that a pending send of this process waits for; asked on a network that is driven.
-    pub moves_on: Box<dyn Fn() + Send + Sync>,
-    /// The connection has come about, or the peer has left: whoever sleeps may want to look.
-    pub came_up: Box<dyn Fn(&Link) + Send + Sync>,
-    /// The connection is about to be given up: what is owed over it is sent.
-    pub settle: Box<dyn Fn(&Link) + Send + Sync>,
-    /// Closes the lanes with a peer that is to be forgotten.
-    pub close: Close,
-    /// Opens them again.
-    pub open: Box<dyn Fn(&Link) + Send + Sync>,
-    /// Frees the lanes that are closed: the peer is forgotten.
-    pub free: Box<dyn Fn(&Link) + Send + Sync>,
-    /// Where a process of this node answers datagrams.
-    pub card_of: Box<dyn Fn(u32) -> Result<Card> + Send + Sync>,
-    /// The tables of the node's connections and contexts; `None`: not yet.
-    pub tables: Box<dyn Fn() -> Option<Mapping> + Send + Sync>,
-}
-
-/// How a process takes part.
-pub struct Terms {
-    /// User memory stays registered from one message to the next, so much of it; `None`: none does.
-    pub keep: Option<Bounds>,
-    /// See [`Fabric::strict`].
-    pub strict: bool,
-    /// Connections and contexts of all processes of a node.
-    pub places: [usize; 2],
-    /// Which way peers take, where the device has both.
-    pub ways: Choice,
-    /// How long a peer may take to answer when a connection is made.
-    pub patience: Duration,
-    /// Does this process's node come before that of this rank?
-    pub comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
-}
 
 /// This process on the fabric.
 pub struct Fabric {
@@ -97,7 +57,7 @@ pub struct Fabric {
 pub(super) struct Shared {
     this: Weak<Shared>,
     pub rank: u32,
-    region: Arc<Region>,
+    who: Who,
     pub device: Arc<dyn Device>,
     /// Once the job's key is known.
     stamps: OnceLock<Stamps>,
@@ -142,12 +102,13 @@ pub(super) struct Links {
     refused: HashMap<u32, u32>,
     /// Peers that have answered a probe.
     probed: HashSet<u32>,
+    pub crowd: Crowd,
 }
 
 impl Fabric {
     /// Takes part with this device. Requests are answered once the job's key is known.
-    pub fn start(region: Arc<Region>, device: Arc<dyn Device>, terms: Terms) -> Result<Fabric> {
-        let rank = region.rank();
+    pub fn start(who: Who, device: Arc<dyn Device>, terms: Terms) -> Result<Fabric> {
+        let (rank, before) = (who.rank, who.before);
         let arrivals = Arc::new(Arrivals::new(&device));
         let spool = Ranges::new(device.domain());
         let wakes = device.clone();
@@ -156,7 +117,7 @@ impl Fabric {
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             rank,
-            region,
+            who,
             device,
             stamps: OnceLock::new(),
             groups: OnceLock::new(),
@@ -173,7 +134,7 @@ impl Fabric {
             retired: AtomicU64::new(0),
             put_away: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
-            lives: AtomicU64::new(0),
+            lives: AtomicU64::new(before),
             comes_before: terms.comes_before,
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
@@ -191,16 +152,34 @@ impl Fabric {
 
     /// The job's key is known: requests are answered from now on, by a thread.
     pub fn open(&self, job: &Key, hooks: Hooks) -> Result<()> {
-        let _ = self.shared.stamps.set(Stamps::new(job, self.shared.rank, self.shared.region.size()));
-        let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
-        let _ = self.shared.hooks.set(hooks);
-        self.shared.device.know(job);
+        self.know(job, hooks);
         self.shared.device.arm()?;
         let shared = self.shared.clone();
         let thread = thread::start("fmpl-network", STACK, move || shared.run());
         let thread = thread.map_err(|e| Error::new(Code::System, format!("starting the thread between nodes: {e}")))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
+    }
+
+    /// The same, by whoever calls [`turn`](Fabric::turn).
+    pub fn know(&self, job: &Key, hooks: Hooks) {
+        let Who { rank, size, before, .. } = self.shared.who;
+        let _ = self.shared.stamps.set(Stamps::new(job, rank, size, before));
+        let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
+        let _ = self.shared.hooks.set(hooks);
+        self.shared.device.know(job);
+    }
+
+    /// Deals with what has come, and does what is due; what its thread does between two sleeps. When there is more to do, in nanoseconds; `None`:
+    /// nothing before something comes.
+    pub fn turn(&self) -> Option<u64> {
+        self.shared.turn();
+        Some(self.shared.due_ns.load(Ordering::Acquire)).filter(|due| *due != SETTLED)
+    }
+
+    /// Gives the connection with a peer up, and what it has of this process's places, as if others needed them.
+    pub fn part(&self, link: &Link) {
+        self.shared.part(link);
     }
 
     /// What the others need to reach this process, to be published with the launcher.
@@ -362,7 +341,7 @@ impl Shared {
         self.stamps.get().inspect(|stamps| stamps.forget(peer));
     }
     fn version(&self) -> u32 {
-        self.region.version()
+        self.who.version
     }
 
     /// Wakes the thread.
@@ -440,32 +419,41 @@ impl Shared {
 
     fn run(&self) {
         let _ = self.thread.set(thread::current());
-        let is_driven = self.device.limits().is_driven;
         while !self.stop.load(Ordering::Acquire) {
             self.rest();
-            self.cache.end();
-            loop {
-                self.arrivals.collect();
-                let Some(arrival) = self.arrivals.next() else { break };
-                match arrival {
-                    Arrival::Packet(bytes) => self.packet(&bytes),
-                    Arrival::Number(peer, number) => {
-                        if let (Some(link), Some(hooks)) = (self.known(peer), self.hooks.get()) {
-                            (hooks.on_number)(&link, number);
-                        }
-                    }
-                    Arrival::Flood(peer) => self.is_flooded(peer),
-                }
-            }
-            if self.is_broken() {
+            if !self.turn() {
                 return;
             }
-            if is_driven && let Some(hooks) = self.hooks.get() {
-                (hooks.moves_on)();
-            }
-            if self.due_ns.load(Ordering::Acquire) <= now_ns() {
-                self.tick();
+        }
+    }
+
+    /// Deals with what has come, and does what is due. `false`: nothing comes any more.
+    fn turn(&self) -> bool {
+        self.cache.end();
+        loop {
+            self.arrivals.collect();
+            let Some(arrival) = self.arrivals.next() else { break };
+            match arrival {
+                Arrival::Packet(bytes) => self.packet(&bytes),
+                Arrival::Number(peer, number) => {
+                    if let (Some(link), Some(hooks)) = (self.known(peer), self.hooks.get()) {
+                        (hooks.on_number)(&link, number);
+                    }
+                }
+                Arrival::Flood(peer) => self.is_flooded(peer),
             }
         }
+        if self.is_broken() {
+            return false;
+        }
+        if self.device.limits().is_driven
+            && let Some(hooks) = self.hooks.get()
+        {
+            (hooks.moves_on)();
+        }
+        if self.due_ns.load(Ordering::Acquire) <= now_ns() {
+            self.tick();
+        }
+        true
     }
 }

@@ -22,6 +22,7 @@ use super::control::Shared;
 use super::handshake::State;
 use super::hello::{Hello, Kind};
 use super::link::{Link, Posted};
+use super::room::Which;
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::log::{Level, tell};
@@ -82,6 +83,40 @@ impl Attempts {
     }
 }
 
+/// Peers that have come are known beyond the contexts of a node: a share of these, and so many.
+const BEYOND: (usize, usize) = (8, 16);
+/// Where too many are known and none was forgotten for so long, strangers are let in all the same: what is known may wait for them. From one to the
+/// next.
+const STUCK_NS: [u64; 2] = [1_000_000_000, 10_000_000];
+
+/// Whether strangers are let in.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    /// Since when there are too many, and when the last was forgotten and let in beyond that; 0: it is not so.
+    full_ns: u64,
+    forgot_ns: u64,
+    beyond_ns: u64,
+}
+
+impl Crowd {
+    /// May one more come to so many, where `places` are to be had of contexts?
+    fn admits(&mut self, known: usize, places: usize, now: u64) -> bool {
+        if known < places + places / BEYOND.0 + BEYOND.1 {
+            self.full_ns = 0;
+            return true;
+        }
+        if self.full_ns == 0 {
+            self.full_ns = now;
+        }
+        let stuck = now.saturating_sub(self.full_ns.max(self.forgot_ns)) > STUCK_NS[0]
+            && now.saturating_sub(self.beyond_ns) > STUCK_NS[1];
+        if stuck {
+            self.beyond_ns = now;
+        }
+        stuck
+    }
+}
+
 /// What is done with a packet of some life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
@@ -126,6 +161,16 @@ impl Shared {
                 self.say_forgotten(hello);
                 return None;
             }
+            if hello.kind == Kind::Open && !self.admits(hello.from) {
+                let _ = self
+                    .send(&hello.card, &Hello { lives: [0, hello.lives[0]], ..self.hello(Kind::Later, hello.from) });
+                self.not_known(hello.from);
+                return None;
+            }
+            if hello.kind == Kind::Later && self.known(hello.from).is_none() {
+                self.not_known(hello.from);
+                return None;
+            }
             let link = self.link(hello.from);
             match link.of_life(hello.lives) {
                 Of::This => return Some(link),
@@ -144,6 +189,13 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Is this peer known, or is there room for one more? What a stranger has to say waits with it meanwhile, and takes no memory here.
+    fn admits(&self, peer: u32) -> bool {
+        let mut links = self.lock();
+        let known = links.by_peer.len();
+        links.by_peer.contains_key(&peer) || links.crowd.admits(known, self.places[Which::Contexts as usize], now_ns())
     }
 
     /// Says that what a packet is about is forgotten here. The peer may have said that it leaves.
@@ -175,8 +227,16 @@ impl Shared {
             self.open(link);
         }
         let at_rest = || !link.has_ended() && (link.lives.is_closed() || !link.is_in() && !link.has_left());
-        let posted = if at_rest() { link.try_lock() } else { None };
-        posted.and_then(|mut posted| self.ask_to_forget(link, &mut posted, now_ns())).unwrap_or(SETTLED)
+        let Some(mut posted) = at_rest().then(|| link.try_lock()).flatten() else { return SETTLED };
+        let (now, before) = (now_ns(), posted.attempts.next);
+        let due = self.ask_to_forget(link, &mut posted, now).unwrap_or(SETTLED);
+        let is_kept = posted.attempts.next != before && !link.lives.is_closed();
+        drop(posted);
+        // What was received since the connection went is acknowledged over another one: nobody else would ever make it.
+        if is_kept && self.hooks.get().is_some_and(|hooks| (hooks.owes)(link)) {
+            self.want(link);
+        }
+        due
     }
 
     fn ask_to_forget(&self, link: &Arc<Link>, posted: &mut Posted, now: u64) -> Option<u64> {
@@ -286,6 +346,7 @@ impl Shared {
         let mut links = self.lock();
         if links.by_peer.get(&link.peer).is_some_and(|known| Arc::ptr_eq(known, &link)) {
             links.by_peer.remove(&link.peer);
+            links.crowd.forgot_ns = now_ns();
             self.forgotten.fetch_add(1, Ordering::Relaxed);
         }
         drop(links);

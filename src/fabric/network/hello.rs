@@ -42,9 +42,11 @@ pub(super) enum Kind {
     Kept,
     /// or: "You are forgotten." Also to who speaks of what was forgotten.
     Forgotten,
+    /// The answer to [`Kind::Open`] of a stranger where too many are known: "I am here; ask again in a while." Nothing is kept of it.
+    Later,
 }
 
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 21] = [
     Kind::Open,
     Kind::Opened,
     Kind::Refuse,
@@ -65,6 +67,7 @@ const KINDS: [Kind; 20] = [
     Kind::Forget,
     Kind::Kept,
     Kind::Forgotten,
+    Kind::Later,
 ];
 
 /// The ways that a packet can name.
@@ -115,6 +118,11 @@ pub(super) struct Hello {
     pub indices: u32,
     /// Where a lane's page and a chunk of its fronts lie.
     pub memory: Option<Told>,
+}
+
+/// For which rank a packet is, as it says itself.
+pub fn addressee(packet: &[u8; DATAGRAM]) -> Option<u32> {
+    Hello::decode(packet).map(|hello| hello.to)
 }
 
 struct Writer<'a>(&'a mut [u8]);

@@ -63,6 +63,8 @@ pub(super) struct Posted {
     pub hand: Handshake,
     /// Its queue pair, while there is one.
     pub made: Option<Made>,
+    /// The context goes with the connection, since another needs its place.
+    pub parts: bool,
     pub times: super::turns::Times,
     pub switch: Switch,
     pub attempts: Attempts,
@@ -105,6 +107,8 @@ pub struct Link {
     limits: Limits,
     /// Answers that have come.
     answers: AtomicU32,
+    /// The peer has answered that it has no room now.
+    put_off: AtomicBool,
     posted: Mutex<Posted>,
     /// Requests may be posted: the connection is there.
     up: AtomicBool,
@@ -150,6 +154,7 @@ impl Link {
             arrived: Arc::default(),
             limits,
             answers: AtomicU32::new(0),
+            put_off: AtomicBool::new(false),
             posted: Mutex::new(Posted {
                 last: 0,
                 silent: 0,
@@ -161,6 +166,7 @@ impl Link {
                 done: [0; 3],
                 hand: Handshake::new(first),
                 made: None,
+                parts: false,
                 times: Default::default(),
                 switch: Default::default(),
                 attempts: Default::default(),
@@ -222,6 +228,14 @@ impl Link {
     /// The peer has told of its memory.
     pub(super) fn count_answer(&self) {
         self.answers.fetch_add(1, Ordering::AcqRel);
+    }
+    /// The peer has no room now.
+    pub(super) fn is_put_off(&self) {
+        self.put_off.store(true, Ordering::Release);
+    }
+    /// Has it said so since this was asked last?
+    pub fn takes_put_off(&self) -> bool {
+        self.put_off.swap(false, Ordering::AcqRel)
     }
     pub(super) fn answers(&self) -> u32 {
         self.answers.load(Ordering::Acquire)

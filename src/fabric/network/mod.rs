@@ -47,7 +47,7 @@ mod turns;
 mod ways;
 
 pub use device::{Access, Change, Piece, Place};
-pub use hello::Card;
+pub use hello::{Card, addressee};
 pub use record::Record;
 pub use switching::Choice;
 pub use ways::Way;

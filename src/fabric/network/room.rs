@@ -13,6 +13,7 @@
 //!  24       1: it could be given back at once
 //! ```
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -93,8 +94,8 @@ const ASKED_MS: u32 = 50;
 
 impl Room {
     /// The tables in this window, of [`TABLES_BYTES`], with so many places for all: connections, and contexts, without which there are none.
-    pub fn both(tables: Mapping, [pairs, contexts]: [usize; 2], rank: u32) -> [Arc<Room>; 2] {
-        let (me, tables) = (std::process::id(), Arc::new(tables));
+    pub fn both(tables: Arc<Mapping>, [pairs, contexts]: [usize; 2], rank: u32) -> [Arc<Room>; 2] {
+        let me = std::process::id();
         let me = (me as u64) << 32 | life(me).ok().flatten().unwrap_or(UNKNOWN) as u64;
         [(0, pairs.min(contexts)), (TABLE_BYTES, contexts)].map(|(at, limit)| {
             Arc::new(Room { tables: tables.clone(), at, limit: limit.clamp(1, PLACES_MOST), me, rank })
@@ -160,33 +161,33 @@ impl Room {
 
     /// Gives back what processes held that have died; how many places.
     pub fn reap(&self) -> usize {
-        let mut last = (self.me, true);
+        // Each process is asked for once, however many places it has.
+        let mut known = BTreeMap::from([(self.me, true)]);
         let dead = |seat: &&Seat| {
             let owner = seat.owner.load(Ordering::Acquire);
             if owner == 0 || owner == self.me {
                 return false;
             }
-            if last.0 != owner {
-                let lives = match life((owner >> 32) as u32) {
-                    Ok(began) => began.is_some_and(|began| [began, UNKNOWN].contains(&(owner as u32))),
-                    // That it cannot be known is no death.
-                    Err(_) => true,
-                };
-                last = (owner, lives);
-            }
-            !last.1 && seat.owner.compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            let lives = *known.entry(owner).or_insert_with(|| match life((owner >> 32) as u32) {
+                Ok(began) => began.is_some_and(|began| [began, UNKNOWN].contains(&(owner as u32))),
+                // That it cannot be known is no death.
+                Err(_) => true,
+            });
+            !lives && seat.owner.compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
         self.seats().iter().filter(dead).count()
     }
 
     /// Whose place was not used for longest, of those that nobody was asked for just now and that `mine` does not hold back; `idle`: of
-    /// those that can be given back at once. The place counts as asked for from now on.
-    pub fn least_useful(&self, idle: bool, mine: impl Fn(u32) -> bool) -> Option<Least> {
+    /// those that can be given back at once; `old`: of those since whose last use so many places were taken. The place counts as asked for from
+    /// now on.
+    pub fn least_useful(&self, idle: bool, old: u32, mine: impl Fn(u32) -> bool) -> Option<Least> {
         let (now, ms) = (self.now(), (now_ns() / 1_000_000) as u32 | 1);
         let may = |seat: &&Seat| {
             let owner = seat.owner.load(Ordering::Acquire);
             let asked = seat.asked.load(Ordering::Relaxed);
             owner != 0
+                && now.wrapping_sub(seat.used.load(Ordering::Relaxed)) >= old
                 && (!idle || seat.idle.load(Ordering::Relaxed) != 0)
                 && (asked == 0 || ms.wrapping_sub(asked) > ASKED_MS)
                 && (owner != self.me || mine(seat.peer.load(Ordering::Relaxed)))
@@ -241,14 +242,14 @@ mod tests {
     fn places_are_counted_over_processes_and_come_back_from_the_dead() {
         let region = Region::create(0, 1).expect("a region");
         let window = region.map(NODE_AT, TABLES_BYTES).expect("a window");
-        let [room, contexts] = Room::both(window, [4, 5], 0);
+        let [room, contexts] = Room::both(std::sync::Arc::new(window), [4, 5], 0);
         let places: Vec<usize> = (10..14).map(|peer| room.take(peer).expect("a place")).collect();
         assert_eq!(room.take(14), None);
         assert_eq!(room.taken(), (4, 4));
         // The one used longest ago goes first; nobody is asked for the same again at once.
         room.use_now(places[0], room.now());
-        assert_eq!(room.least_useful(false, |_| true), Some(Least::Mine(11)));
-        assert_eq!(room.least_useful(false, |peer| peer != 12), Some(Least::Mine(13)));
+        assert_eq!(room.least_useful(false, 0, |_| true), Some(Least::Mine(11)));
+        assert_eq!(room.least_useful(false, 0, |peer| peer != 12), Some(Least::Mine(13)));
         assert_eq!(room.asked_of_me(), [11, 13]);
         room.give_back(places[1]);
         assert_eq!(room.take(14), Some(places[1]));
@@ -259,7 +260,7 @@ mod tests {
         let owner = (other.id() as u64) << 32 | life(other.id()).expect("/proc").expect("it lives") as u64;
         room.seats()[..2].iter().for_each(|s| s.owner.store(owner, Ordering::Release));
         assert_eq!((room.reap(), room.taken()), (0, (0, 2)), "the other process lives");
-        assert_eq!(room.least_useful(false, |_| false), Some(Least::Of(0)));
+        assert_eq!(room.least_useful(false, 0, |_| false), Some(Least::Of(0)));
         other.kill().expect("killed");
         // It is a zombie from then on, until it is waited for.
         while life(other.id()).expect("/proc").is_some() {
@@ -272,12 +273,12 @@ mod tests {
         // Of the contexts only those that are idle.
         let places: Vec<usize> = (10..15).map(|peer| contexts.take(peer).expect("a place")).collect();
         assert_eq!((contexts.take(15), contexts.taken(), room.taken()), (None, (5, 5), (1, 1)));
-        assert_eq!(contexts.least_useful(true, |_| true), None);
+        assert_eq!(contexts.least_useful(true, 0, |_| true), None);
         [3, 1, 2].into_iter().for_each(|n| contexts.set_idle(places[n], true));
         contexts.set_idle(places[2], false);
-        assert_eq!(contexts.least_useful(true, |_| true), Some(Least::Mine(13)));
-        assert_eq!(contexts.least_useful(true, |_| true), Some(Least::Mine(11)));
+        assert_eq!(contexts.least_useful(true, 0, |_| true), Some(Least::Mine(13)));
+        assert_eq!(contexts.least_useful(true, 0, |_| true), Some(Least::Mine(11)));
         assert_eq!(contexts.asked_of_me(), [11, 13]);
-        assert_eq!(contexts.least_useful(true, |_| true), None, "asked for just now");
+        assert_eq!(contexts.least_useful(true, 0, |_| true), None, "asked for just now");
     }
 }

@@ -80,9 +80,10 @@ impl Heard {
 }
 
 impl Stamps {
-    /// Those of a rank of the job with this key.
-    pub fn new(job: &Key, rank: u32, size: u32) -> Stamps {
-        Stamps { key: job.derive("datagrams", &[]), rank, size, peers: Mutex::default() }
+    /// Those of a rank of the job with this key, which has said no number above `before`.
+    pub fn new(job: &Key, rank: u32, size: u32, before: u64) -> Stamps {
+        let peers = Mutex::new(Peers { floor: before, ..Peers::default() });
+        Stamps { key: job.derive("datagrams", &[]), rank, size, peers }
     }
 
     /// The packet with the next number to its receiver.
@@ -133,7 +134,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn of(rank: u32) -> Stamps {
-        Stamps::new(&Key::of(b"the job's"), rank, 4)
+        Stamps::new(&Key::of(b"the job's"), rank, 4, 0)
     }
 
     fn from_2_to_3() -> Hello {
@@ -159,7 +160,7 @@ mod tests {
         let packet = of(2).put(&from_2_to_3());
         assert_eq!(of(2).take(&packet), None, "sent back");
         assert_eq!(of(1).take(&packet), None, "sent to another rank");
-        assert_eq!(Stamps::new(&Key::of(b"another job's"), 3, 4).take(&packet), None);
+        assert_eq!(Stamps::new(&Key::of(b"another job's"), 3, 4, 0).take(&packet), None);
         assert_eq!(of(3).take(&of(3).put(&Hello { from: 3, to: 3, ..sample() })), None, "from oneself");
         assert_eq!(
             of(3).take(&of(2).put(&Hello { from: 4, to: 3, ..sample() })),

@@ -224,6 +224,9 @@ impl Shared {
                     tell(Level::Debug, || format!("the connection with rank {} is given up", link.peer));
                     link.drop_pair(posted);
                     posted.times.end = None;
+                    if std::mem::take(&mut posted.parts) && Link::may_be_put_away(posted) {
+                        self.give_context_back(link, posted);
+                    }
                     // Another connection may wait for its place.
                     self.nudge();
                 }

@@ -96,6 +96,12 @@ impl Far {
         let _ = said.or_else(|e| self.later(e, |what| what.words.push((to, word))));
     }
 
+    /// There is a connection again: says what is left to be said, if the peer need not be asked where to.
+    pub fn say_what_is_owed(&self) {
+        self.say_unsaid();
+        self.pay_at_once();
+    }
+
     /// Says what could not be said before: the peer answers again.
     #[inline]
     pub fn say_unsaid(&self) {

@@ -101,3 +101,17 @@ impl Lane {
         mine.state.store(theirs.state.load(Ordering::Acquire), Ordering::Release);
     }
 }
+
+impl Far {
+    /// Would a message on this slot leave now? Otherwise a connection is asked for.
+    pub fn is_ready(&self, slot: usize) -> bool {
+        self.link.is_there() && self.chunk(slot).is_some_and(|chunk| self.link.place_of(&chunk.window).is_some())
+    }
+
+    /// All of this side's messages on a slot up to this one are received, as the peer has said.
+    pub fn acked(&self, slot: usize) -> u64 {
+        let Some(front) = self.front(slot) else { return 0 };
+        let land = Land(front.landing[0].load(Ordering::Acquire));
+        front.whole_landing(land).map_or(0, |[ack, ..]| ack).max(front.ack.load(Ordering::Acquire))
+    }
+}

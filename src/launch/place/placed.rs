@@ -41,6 +41,12 @@ impl Placed {
         self.join(Group { nodes: 1, pieces });
     }
 
+    /// So many nodes from this rank on, with `each` ranks in turn.
+    pub(crate) fn blocks(first: u32, nodes: u32, each: u32) -> Placed {
+        let group = Group { nodes, pieces: vec![Piece { first, each, stride: 0, turns: 1 }] };
+        Placed { groups: if nodes > 0 { vec![group] } else { Vec::new() } }
+    }
+
     fn join(&mut self, next: Group) {
         let follows = |group: &Group| {
             let behind = |p: &Piece| Piece { first: p.first + group.nodes * p.each, ..*p };
@@ -76,8 +82,21 @@ impl Placed {
         Some(())
     }
 
+    /// The map where all nodes are placed alike, without a look at each rank: jobs may have millions. `None`: they are not.
+    fn regular(&self, size: u32) -> Option<NodeMap> {
+        let [Group { nodes, pieces }] = &self.groups[..] else { return None };
+        let [Piece { first: 0, each, stride, turns }] = pieces[..] else { return None };
+        let across = u64::from(*nodes) * u64::from(each);
+        let whole = across * u64::from(turns) == u64::from(size) && (turns == 1 || u64::from(stride) == across);
+        // Of one node all ranks are one block.
+        (whole && (*nodes > 1 || turns == 1)).then(|| NodeMap::blocks(size, each, *nodes))
+    }
+
     /// The map of a job of so many ranks. `None`: these are not all of its ranks, each once.
     pub(crate) fn map(&self, size: u32) -> Option<NodeMap> {
+        if let Some(map) = self.regular(size) {
+            return Some(map);
+        }
         let mut of = vec![u32::MAX; size as usize];
         let mut base = 0u32;
         for group in &self.groups {

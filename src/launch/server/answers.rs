@@ -2,7 +2,8 @@
 
 use super::tree::Asker;
 use super::{Round, Seat, Server, Stage, Verdict};
-use crate::launch::wire::Line;
+use crate::launch::place::ranges;
+use crate::launch::wire::{self, Line};
 
 /// The limits that are announced; as with Hydra and Slurm they count the NUL of a C string.
 const KEY_MAX: usize = 64;
@@ -22,7 +23,10 @@ impl Server {
             _ if seat.asks => return None,
             ("init", _) => self.init(rank, line)?,
             (_, Stage::Fresh | Stage::Left | Stage::Cut) => return None,
-            ("get_maxes", _) => format!("cmd=maxes kvsname_max=256 keylen_max={KEY_MAX} vallen_max={VALUE_MAX}\n"),
+            ("get_maxes", _) => {
+                let adds = if self.ghosts.is_some() { " fmpl-adds=1" } else { "" };
+                format!("cmd=maxes kvsname_max=256 keylen_max={KEY_MAX} vallen_max={VALUE_MAX}{adds}\n")
+            }
             ("get_appnum", _) => format!("cmd=appnum appnum={}\n", seat.appnum),
             ("get_universe_size", _) => format!("cmd=universe_size size={}\n", self.size),
             ("get_my_kvsname", _) => "cmd=my_kvsname kvsname=fmpl\n".into(),
@@ -31,6 +35,11 @@ impl Server {
                     Ok(()) => return Some(self.want(rank, line)),
                     Err(why) => format!("cmd=put_result rc=-1 msg={why}\n"),
                 }
+            }
+            ("fmpl-add", _) if self.ghosts.is_some() => {
+                let (key, rank) = (line.get("key")?.to_owned(), self.seats[rank].rank);
+                self.ghosts.iter_mut().for_each(|(_, adds)| adds.entry(key.clone()).or_default().push(rank));
+                "cmd=put_result rc=0 msg=success\n".into()
             }
             ("put" | "fmpl-tell", _) => match self.put(rank, line.get("key")?, line.get("value")?) {
                 Ok(()) => "cmd=put_result rc=0 msg=success\n".into(),
@@ -136,6 +145,7 @@ impl Server {
             round.fresh.push((key.to_owned(), value.to_owned()));
         }
         round.store.insert(key.to_owned(), value.to_owned());
+        self.ghosts.iter().for_each(|(ghosts, _)| ghosts.is_put(key, value));
         Ok(())
     }
 
@@ -153,8 +163,18 @@ impl Server {
                 self.ask(number, key.to_owned(), Asker::Seat(rank));
                 None
             }
-            value => Some(found(key, value.map(String::as_str))),
+            Some(value) => Some(found(key, Some(value))),
+            None => Some(found(key, self.of_ghosts(key).as_deref())),
         }
+    }
+
+    /// What nobody has put: who has added himself under the key, or what a rank would have put that is no process.
+    fn of_ghosts(&self, key: &str) -> Option<String> {
+        let (ghosts, adds) = self.ghosts.as_ref()?;
+        let Some(added) = adds.get(key) else { return ghosts.piece(key, VALUE_MAX - 1) };
+        let mut ranks = added.clone();
+        ranks.sort_unstable();
+        wire::pieces(ranges(ranks).as_bytes(), VALUE_MAX - 1).into_iter().next()
     }
 
     fn finalize(&mut self, rank: usize) {

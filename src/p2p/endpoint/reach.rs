@@ -292,8 +292,11 @@ impl Endpoint {
 /// What a rank publishes as its network that wants none.
 pub(super) const NO_NETWORK: &str = "none";
 
+/// Under which a rank publishes where it answers other nodes, before its number.
+pub(in crate::p2p) const FABRIC_KEY: &str = "fmpl-network-";
+
 pub(super) fn fabric_key(rank: u32) -> String {
-    format!("fmpl-network-{rank}")
+    format!("{FABRIC_KEY}{rank}")
 }
 
 pub(super) fn card_key(rank: u32) -> String {

@@ -48,7 +48,7 @@ impl Endpoint {
             patience: Duration::from_secs_f64(config.attach_s),
             comes_before: Box::new(move |peer| rank < peer),
         };
-        let fabric = Arc::new(Fabric::start(ep.region.clone(), device, terms)?);
+        let fabric = Arc::new(Fabric::start(Who::of(ep.region.clone()), device, terms)?);
         let spool = fabric.clone();
         let _ = ep.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
         let _ = ep.fabric.set(fabric.clone());

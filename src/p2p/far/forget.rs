@@ -25,6 +25,12 @@ pub(super) fn close(link: &Link) -> Option<usize> {
 }
 
 /// See there.
+pub(super) fn owes(link: &Link) -> bool {
+    let lanes = endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_far(|_, far| is_of(far, link)));
+    lanes.iter().any(|lane| lane.far().owes())
+}
+
+/// See there.
 pub(super) fn open(link: &Link) {
     if let Ok(ep) = endpoint() {
         ep.lanes.open(|far| is_of(far, link));

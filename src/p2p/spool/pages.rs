@@ -66,13 +66,14 @@ impl Spool {
             all[class] = n as u32 + 1;
             NEAR.set(all);
         };
-        for n in 0..self.untaken.load(Ordering::Relaxed) {
-            if mine(n)
-                && let Some(at) = self.take_block(n, class)
-            {
-                remember(n);
-                return Some(at);
-            }
+        let find = || {
+            let mut pages = (0..self.untaken.load(Ordering::Relaxed)).filter(|n| mine(*n));
+            pages.find_map(|n| Some((n, self.take_block(n, class)?)))
+        };
+        let found = find().or_else(|| if self.reclaim_of(class) { find() } else { None });
+        if let Some((n, at)) = found {
+            remember(n);
+            return Some(at);
         }
         let n = self.take_pages(1, self.open_pages.load(Ordering::Relaxed))?;
         let page = self.page(n);
@@ -169,6 +170,26 @@ impl Spool {
                 self.discharge(block.at);
             }
         });
+    }
+
+    /// Before one more page is taken for a class: takes back the blocks that are done, unless few were when it had half as
+    /// many. Is there one? So what is done takes no more memory than what is not, and a look at all blocks pays for as many to come.
+    fn reclaim_of(&self, class: usize) -> bool {
+        let (next, all) = (&self.looks[class], 0..self.untaken.load(Ordering::Relaxed));
+        let is_of = |n: &usize| self.page(*n).class.load(Ordering::Relaxed) == class as u32 + 1;
+        // (A model has fewer pages.)
+        let pages = if cfg!(loom) { 0 } else { all.filter(is_of).count() };
+        if pages < next.load(Ordering::Relaxed).max(LOOK_FROM) {
+            return false;
+        }
+        let mut freed = 0;
+        self.for_each_of(
+            |c| c == class as u32 + 1,
+            |block| freed += usize::from(self.is_done(block) && self.give_back(block)),
+        );
+        let few = freed < pages * (PAGE / (SMALLEST << class)) / 4;
+        next.store(if few { 2 * pages } else { pages }, Ordering::Relaxed);
+        freed > 0
     }
 
     /// Takes back the blocks of whole pages that their receivers have marked done: those of senders that went on to another block meanwhile.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
+use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, LATER_PATIENCE, Links, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
@@ -25,6 +25,9 @@ use crate::fabric::network::link::ending::Reason;
 use crate::fabric::network::link::memory::Told;
 use crate::fabric::network::link::{Link, Window};
 use crate::fabric::network::ways::Way;
+
+/// A peer as contact has made it known: the link, and the page and a chunk of the fronts of a lane.
+pub type Contact = (Arc<Link>, [Arc<Window>; 2]);
 
 impl Fabric {
     /// The link with a peer, and the page and a chunk of the fronts of a lane, made at first use. When this returns, both sides know where
@@ -40,7 +43,7 @@ impl Fabric {
         timeout: Duration,
     ) -> Result<(Arc<Link>, Arc<Window>, Arc<Window>)> {
         let shared = &*self.shared;
-        let deadline = now_ns() + timeout.as_nanos() as u64;
+        let mut deadline = now_ns() + timeout.as_nanos() as u64;
         let link = loop {
             let link = shared.link(peer);
             if !link.lives.is_closed() || now_ns() >= deadline {
@@ -93,8 +96,26 @@ impl Fabric {
             shared.await_answer(at_most, |links| {
                 done(&link).is_some() || links.refused.contains_key(&peer) || link.has_ended()
             });
-            patience = (patience * 2).min(LAST_PATIENCE);
+            let later = link.takes_put_off();
+            if later {
+                // It is there, and has no room now.
+                deadline = now_ns() + timeout.as_nanos() as u64;
+            }
+            patience = (patience * 2).min(if later { LATER_PATIENCE } else { LAST_PATIENCE });
         }
+    }
+
+    /// The same without a wait: says once more what is not answered yet. `None`: not known yet.
+    pub fn greet(&self, peer: u32, card: &Card, lane: u64, chunk: u32) -> Result<Option<Contact>> {
+        let link = self.shared.link(peer);
+        let _ = link.card.set(*card);
+        if let (Some(page), Some(fronts)) = (link.open_window(lane, 0), link.open_window(lane, chunk + 1)) {
+            return Ok(Some((link, [page, fronts])));
+        }
+        if !link.lives.is_closed() {
+            self.shared.send_to(&link, &self.shared.introduce(Kind::Open, &link, lane, chunk)?)?;
+        }
+        Ok(None)
     }
 
     /// A link with a peer that nothing is said over yet: whoever tends it hears whether the peer is there.
@@ -163,7 +184,7 @@ impl Shared {
             number: 0,
             card: self.card(),
             end: End::default(),
-            indices: self.region.indices(),
+            indices: (self.who.indices)(),
             lives: [0; 2],
             memory: None,
         }
@@ -288,6 +309,7 @@ impl Shared {
                     (hooks.came_up)(&link);
                 }
             }
+            Kind::Later => link.is_put_off(),
             Kind::Broken => link.hear(Reason::of(hello.turn)),
             Kind::Left => {
                 link.end_is_known();

@@ -15,7 +15,7 @@ use crate::base::clock::now_ns;
 use crate::base::key::Key;
 use crate::base::rules::Rule;
 use crate::base::simulation::{self, Lot, pause};
-use crate::fabric::network::control::{Fabric, Hooks, Terms};
+use crate::fabric::network::control::{Fabric, Hooks, Terms, Who};
 use crate::fabric::network::link::{COUNTED, Link, Window};
 use crate::fabric::network::room::TABLES_BYTES;
 use crate::fabric::network::{Card, Choice};
@@ -210,12 +210,13 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 moves_on: Box::new(|| ()),
                 came_up: Box::new(|_| ()),
                 settle: Box::new(|_| ()),
+                owes: Box::new(|_| false),
                 // Ranks here use what they have with each other to the end.
                 close: Box::new(|_| None),
                 open: Box::new(|_| ()),
                 free: Box::new(|_| ()),
                 card_of: Box::new(move |rank| Ok(cards.cards[rank as usize])),
-                tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok()),
+                tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok().map(Arc::new)),
             };
             let how = Terms {
                 keep: None,
@@ -225,7 +226,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 patience: Duration::from_secs(10),
                 comes_before: Box::new(move |peer| me < peer),
             };
-            let fabric = Fabric::start(region, device, how).expect("a fabric");
+            let fabric = Fabric::start(Who::of(region), device, how).expect("a fabric");
             fabric.open(&Key::of(b"a world's"), hooks).expect("its thread");
             let mut lot = Lot::new(seed ^ u64::from(me + 1) << 40);
             let ends = rank(me, &fabric, &shown, &terms, &mut lot);

@@ -4,7 +4,7 @@
 //! When no place is free on this node, the connection that was not used for longest is given up, whichever process has it. One that has
 //! come about just now is left alone until it was used, so that each makes its way.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -25,6 +25,8 @@ const FRESH_NS: u64 = 50_000_000;
 const ROOM_NS: u64 = 50_000_000;
 /// The same where none could be given up.
 const ROOM_SOON_NS: u64 = 10_000_000;
+/// So many more places are made free at most when one is needed.
+const AHEAD: usize = 16;
 
 impl Shared {
     /// Takes places and makes context and queue pair. If there is no place, room is to be made, there.
@@ -117,65 +119,83 @@ impl Shared {
     /// The connections or contexts of the node are too many: what was used longest ago is given up, or its process is asked to. `false`: none
     /// can be now.
     fn make_room(&self, which: Which) -> bool {
+        self.make_room_in(which, which, which)
+    }
+
+    /// Makes room for who wants a place of that kind: in this table, by giving up what is `leaving`.
+    fn make_room_in(&self, table: Which, leaving: Which, wanted: Which) -> bool {
         let Some(rooms) = self.rooms() else { return false };
-        let (room, idle) = (&rooms[which as usize], which == Which::Contexts);
+        let (room, idle) = (&rooms[table as usize], leaving == Which::Contexts);
         if room.reap() > 0 {
             return true;
         }
-        match room.least_useful(idle, |peer| self.known(peer).is_some_and(|link| may_go(&link, which))) {
-            Some(Least::Mine(peer)) => {
-                if let Some(link) = self.known(peer) {
-                    self.give_up(&link, which);
+        let may = |peer| self.known(peer).is_some_and(|link| may_go(&link, leaving));
+        let Some(first) = room.least_useful(idle, 0, may) else {
+            // A connection that is given up for a context takes its own along; so does a peer that is reached without one.
+            let table = if self.device.has_ways() { Which::Contexts } else { Which::Pairs };
+            return leaving == Which::Contexts && self.make_room_in(table, Which::Pairs, wanted);
+        };
+        // Whoever speaks to one peer after the other would wait each time: so some more go that were not used for long.
+        let (old, more) = ((room.limit() / 2) as u32, (room.limit() / 8).min(AHEAD));
+        let more = (0..more).map_while(|_| room.least_useful(idle, old, may));
+        let mut others = BTreeSet::new();
+        for least in std::iter::once(first).chain(more) {
+            match least {
+                Least::Mine(peer) => {
+                    if let Some(link) = self.known(peer) {
+                        self.give_up(&link, leaving, wanted);
+                    }
+                }
+                Least::Of(rank) => {
+                    others.insert(rank);
                 }
             }
-            Some(Least::Of(rank)) => self.ask_for_place(rank, which),
-            // A connection that is given up leaves its context idle.
-            None if which == Which::Contexts && self.device.has_ways() => return self.leave_one(&rooms[1]),
-            None => return which == Which::Contexts && self.make_room(Which::Pairs),
         }
-        true
-    }
-
-    /// All contexts are in use: the peer that was written to longest ago, by whichever way, is left for now. `false`: none can be.
-    fn leave_one(&self, contexts: &Room) -> bool {
-        match contexts.least_useful(false, |peer| self.known(peer).is_some_and(|link| may_go(&link, Which::Pairs))) {
-            Some(Least::Mine(peer)) => {
-                if let Some(link) = self.known(peer) {
-                    self.give_up(&link, Which::Pairs);
-                }
+        for rank in others {
+            if let Some(card) = self.hooks.get().and_then(|h| (h.card_of)(rank).ok()) {
+                let _ = self.send(&card, &self.hello(Kind::Yield(wanted), rank));
             }
-            Some(Least::Of(rank)) => self.ask_for_place(rank, Which::Contexts),
-            None => return false,
         }
         true
-    }
-
-    fn ask_for_place(&self, rank: u32, which: Which) {
-        let card = self.hooks.get().and_then(|h| (h.card_of)(rank).ok());
-        if let Some(card) = card {
-            let _ = self.send(&card, &self.hello(Kind::Yield(which), rank));
-        }
     }
 
     /// Another process of the node needs a place.
     pub(in crate::fabric::network) fn make_room_for_others(&self, which: Which) {
         let Some(rooms) = self.rooms() else { return };
-        for link in rooms[which as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
-            let which = if self.device.has_ways() && link.is_up() { Which::Pairs } else { which };
-            if may_go(&link, which) {
-                self.give_up(&link, which);
+        let tables = [Which::Pairs, Which::Contexts];
+        for table in tables.into_iter().filter(|table| [*table, Which::Contexts].contains(&which)) {
+            for link in rooms[table as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
+                let leaving = if self.device.has_ways() && link.is_up() { Which::Pairs } else { table };
+                if may_go(&link, leaving) {
+                    self.give_up(&link, leaving, which);
+                }
             }
         }
     }
 
-    fn give_up(&self, link: &Link, which: Which) {
-        match which {
-            Which::Pairs => self.retire(link),
+    fn give_up(&self, link: &Link, leaving: Which, wanted: Which) {
+        match leaving {
+            Which::Pairs => {
+                if let Some(mut posted) = link.try_lock() {
+                    posted.parts |= wanted == Which::Contexts;
+                }
+                self.retire(link);
+            }
             Which::Contexts => {
                 if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted)) {
                     self.give_context_back(link, &posted);
                 }
             }
+        }
+    }
+
+    /// This side is done with a peer: its connection is given up, and then its context.
+    pub(in crate::fabric::network) fn part(&self, link: &Link) {
+        if link.is_up() {
+            return self.retire(link);
+        }
+        if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted) && posted.made.is_none()) {
+            self.give_context_back(link, &posted);
         }
     }
 

@@ -1,0 +1,73 @@
+//! Four real ranks among many that one process answers for (`fmpl info --memory --world N --ghosts K`): what a rank takes does not depend on the size of
+//! the world, nor on how many peers it has had to do with, and ghosts speak the protocol to the end.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// What a run says, as JSON.
+fn run(world: u32, ghosts: u32, more: &[&str], contexts: u32) -> Value {
+    let mut info = Command::new("timeout");
+    info.args(["-k", "5", "300", env!("CARGO_BIN_EXE_fmpl"), "info", "--memory", "--json"]);
+    info.args(["--world", &world.to_string(), "--ghosts", &ghosts.to_string()]).args(more);
+    info.env("FMPL_NETWORK", "udp").env("FMPL_CONTEXTS", contexts.to_string());
+    let output = info.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// One number of one look of each rank.
+fn of_ranks(found: &Value, look: &str, what: &str) -> Vec<u64> {
+    let ranks = found["ranks"].as_array().expect("ranks");
+    assert_eq!(ranks.len(), 4);
+    ranks.iter().map(|rank| rank[look][what].as_u64().expect("a number")).collect()
+}
+
+fn sum(found: &Value, look: &str, what: &str) -> u64 {
+    of_ranks(found, look, what).iter().sum()
+}
+
+#[test]
+fn a_rank_takes_the_same_in_every_world() {
+    let alone = |world| of_ranks(&run(world, 8, &[], 1024), "before", "all");
+    let small = alone(1 << 12);
+    assert_eq!(alone(1 << 17), small);
+    assert_eq!(alone(1 << 22), small, "and the last rank of such a world is reached");
+}
+
+#[test]
+fn who_has_sent_and_was_answered_is_forgotten() {
+    let found = run(1 << 20, 100, &[], 1024);
+    assert_eq!(found["answered"], 100);
+    assert_eq!(sum(&found, "with", "peers"), 100, "as long as there is room for all");
+    assert_eq!([sum(&found, "after", "peers"), sum(&found, "after", "forgotten")], [0, 100]);
+    let took = sum(&found, "with", "all") - sum(&found, "before", "all");
+    let stays = sum(&found, "after", "all") - sum(&found, "before", "all");
+    assert!(stays * 20 < took, "{stays} of {took} bytes stay");
+}
+
+#[test]
+fn more_peers_than_contexts_take_no_more() {
+    let [few, many] = [64, 600].map(|ghosts| run(1 << 20, ghosts, &[], 32));
+    let known = sum(&many, "with", "peers");
+    assert!(known <= 32 + 4 * 20, "{known} peers are known");
+    assert_eq!(sum(&many, "after", "forgotten") + sum(&many, "after", "peers"), 600);
+    let [few, many] = [&few, &many].map(|found| sum(found, "with", "all"));
+    assert!(many <= few + few / 4, "{many} bytes for 600 peers, {few} for 64");
+}
+
+#[test]
+fn peers_in_turn_and_the_first_again() {
+    let found = run(1 << 22, 400, &["--in-turn"], 16);
+    assert_eq!([sum(&found, "after", "peers"), sum(&found, "before", "peers")], [0, 0]);
+    assert!(sum(&found, "with", "forgotten") > 300, "{found}");
+}
+
+/// All at once, to a rank that has places for few of them: each is received, and those without a place wait where they are.
+#[test]
+fn incast() {
+    let found = run(1 << 20, 300, &["--incast"], 32);
+    assert_eq!(found["answered"], 300);
+    let known = of_ranks(&found, "with", "peers")[0];
+    assert!(known <= 32 + 4 + 16 + 32, "{known} peers are known");
+}
