@@ -130,6 +130,24 @@ impl Link {
         Ok(posted.last)
     }
 
+    /// Posts a request that does nothing but complete after all before it. `false`: there is no room for it now. Nobody waits for that: the
+    /// fabric's thread, which has all other peers too, would for one that has died.
+    pub(in crate::fabric::network) fn post_empty(&self, posted: &mut Posted) -> Result<bool> {
+        if posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
+            return Ok(false);
+        }
+        let to = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
+        let Some(made) = posted.made.as_ref().filter(|_| !self.has_ended()) else { return Err(self.broken()) };
+        let data = Data::Pieces(&[]);
+        let request = Request { id: posted.last + 1, what: What::Write, data, to, signaled: true, later: false };
+        // SAFETY: it has no pieces, and there are fewer than DEPTH under way.
+        let is_posted = unsafe { made.pair.post(&request) }.map_err(|e| self.cannot_post(&e))?;
+        if is_posted {
+            (posted.silent, posted.last) = (0, posted.last + 1);
+        }
+        Ok(is_posted)
+    }
+
     /// Waits until fewer requests are under way than there may be.
     #[cold]
     fn until_fewer(&self, posted: &mut Posted) -> Result<()> {

@@ -3,13 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use super::ending::Reason;
-use super::posting::How;
 use super::{Link, PROBE_NS, Posted};
 use crate::base::atomics::spin_loop;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::base::thread::yield_core;
-use crate::fabric::network::device::{Completion, Data, Pair, Place, Status, What};
+use crate::fabric::network::device::{Completion, Pair, Status};
 use crate::fabric::network::handshake::State;
 
 /// What is under way is flushed although this side has not ended the connection.
@@ -179,7 +178,7 @@ impl Link {
         let state = posted.hand.state();
         let under_way = state == State::Up && !self.has_completed(&posted);
         if under_way && self.is_silent(&mut posted, now) {
-            if self.post_empty(&mut posted).is_ok() {
+            if self.post_empty(&mut posted) == Ok(true) {
                 posted.echo.last = posted.last;
             }
             return;
@@ -251,12 +250,6 @@ impl Link {
             home.ask_for_a_word(self);
         }
         true
-    }
-
-    /// Posts a request that does nothing but complete after all before it.
-    pub(in crate::fabric::network) fn post_empty(&self, posted: &mut Posted) -> Result<u64> {
-        let place = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
-        self.post(posted, What::Write, Data::Pieces(&[]), place, How::Asking)
     }
 
     /// Is all that was posted known to be over?

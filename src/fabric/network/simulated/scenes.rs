@@ -282,6 +282,15 @@ fn changing(lot: &mut Lot) -> Plan {
 
 /// Whoever has to do with a rank that dies hears of it, and nobody else does.
 fn a_rank_dies(seed: u64) {
+    dies(seed, plan);
+}
+
+/// The same while links change between the ways.
+fn links_change_ways_and_a_rank_dies(seed: u64) {
+    dies(seed, changing);
+}
+
+fn dies(seed: u64, plan: fn(&mut Lot) -> Plan) {
     let mut lot = Lot::new(seed);
     let mut terms = plan(&mut lot);
     let dead = lot.below(u64::from(terms.ranks)) as u32;
@@ -330,7 +339,11 @@ mod runs {
     }
     #[test]
     fn links_change_ways() {
-        batch("links_change_ways", 200, super::links_change_ways);
+        batch("links_change_ways", 60, super::links_change_ways);
+    }
+    #[test]
+    fn links_change_ways_and_a_rank_dies() {
+        batch("links_change_ways_and_a_rank_dies", 60, super::links_change_ways_and_a_rank_dies);
     }
     #[test]
     fn a_rank_dies() {
