@@ -286,7 +286,7 @@ fn a_rank_dies(seed: u64) {
 }
 
 /// The same while links change between the ways.
-fn links_change_ways_and_a_rank_dies(seed: u64) {
+fn ways_change_and_a_rank_dies(seed: u64) {
     dies(seed, changing);
 }
 
@@ -342,8 +342,8 @@ mod runs {
         batch("links_change_ways", 60, super::links_change_ways);
     }
     #[test]
-    fn links_change_ways_and_a_rank_dies() {
-        batch("links_change_ways_and_a_rank_dies", 60, super::links_change_ways_and_a_rank_dies);
+    fn ways_change_and_a_rank_dies() {
+        batch("ways_change_and_a_rank_dies", 60, super::ways_change_and_a_rank_dies);
     }
     #[test]
     fn a_rank_dies() {
