@@ -1,6 +1,6 @@
 //! Ghosts: ranks of a job that are no processes, but that one process answers for, so that a real rank can be seen among millions.
 //!
-//! To the real ranks a ghost is a rank like any other: it has all that a process has on the network ([`Fabric`], links, fronts of a lane, the
+//! To the real ranks a ghost is a rank like any other: it has all that a process has on the network (`Fabric`, links, fronts of a lane, the
 //! handshake, the turn by which peers are forgotten), by the same code, and its own name in each packet. It has no region, no endpoint and no
 //! thread: one thread takes all that comes to the one port, and gives every ghost its turn ([`ghost`]).
 //!

@@ -67,7 +67,7 @@ impl Who {
 pub struct Terms {
     /// User memory stays registered from one message to the next, so much of it; `None`: none does.
     pub keep: Option<Bounds>,
-    /// See [`Fabric::strict`].
+    /// See [`Fabric::strict`](crate::fabric::network::control::Fabric::strict).
     pub strict: bool,
     /// Connections and contexts of all processes of a node.
     pub places: [usize; 2],
