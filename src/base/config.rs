@@ -154,6 +154,8 @@ pub struct Config {
     pub take_over: Option<bool>,
     /// `FMPL_LOOK_BY_CLOCK`
     pub look_by_clock: Option<bool>,
+    /// `FMPL_OWE_ALL`
+    pub owe_all: Option<bool>,
     /// `FMPL_MOVE`
     pub moves: bool,
     /// `FMPL_COPY`
@@ -351,6 +353,7 @@ impl Default for Config {
             distance: None,
             take_over: None,
             look_by_clock: None,
+            owe_all: None,
             copy: None,
             attach_s: 30.0,
             start_s: 120.0,

@@ -165,6 +165,8 @@ crossovers! {
     take_over: Process, Kind::Switch;
     /// 1: between two looks at a word that another core is about to write the clock's counter is read ([`super::looking`]).
     look_by_clock: Process, Kind::Switch;
+    /// 1: messages beside their landing are acknowledged by the answer whatever their length, in traffic in turn.
+    owe_all: Process, Kind::Switch;
     /// Up to this many bytes a message is sent without waiting for its receive.
     eager: Process, Kind::Bytes;
     /// From this many nanoseconds on, what it takes to fetch a line that another core has written says that they have no common cache.

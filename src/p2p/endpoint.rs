@@ -201,6 +201,7 @@ impl Endpoint {
         let (tuning, whence) = find_tuning(&config, here > cores, launch.local_ranks().first() == Some(&rank))?;
         crate::base::ownership::configure(tuning.take_over);
         crate::base::looking::configure(tuning.look_by_clock);
+        crate::p2p::receive::configure(tuning.owe_all);
         crate::base::copying::configure(&config, tuning.past);
         let endpoint = Box::leak(Box::new(Endpoint::new(launch, config, region, tuning, shares, here > cores)?));
         let endpoint: &'static Endpoint = endpoint;

@@ -30,8 +30,8 @@ mod take;
 
 pub(super) use awaiting::Awaiting;
 pub(super) use short::owe_or_acknowledge;
-pub use short::recv_inline;
 pub(crate) use short::settle;
+pub use short::{configure, recv_inline};
 pub(super) use short::{fetch_annex, fetch_spooled, post_short, take_carried, take_short};
 use short::{heap_hint, is_split, take_chained, wake_sender};
 pub(super) use take::Found;

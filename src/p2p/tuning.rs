@@ -22,6 +22,8 @@ pub struct Tuning {
     pub take_over: bool,
     /// The clock's counter is read between two looks.
     pub look_by_clock: bool,
+    /// Messages beside their landing are acknowledged by the answer whatever their length.
+    pub owe_all: bool,
     /// From this many nanoseconds on, what a line takes from core to core says that they have no common cache.
     pub apart_ns: u32,
     /// From this many bytes on payloads are copied past the caches.
@@ -80,12 +82,14 @@ impl Tuning {
         let pairs = Distance::ALL.map(|distance| Ways::new(&of(distance), config));
         let apart_ns = all.apart as u32;
         let look_by_clock = config.look_by_clock.unwrap_or(all.look_by_clock != 0);
+        let owe_all = config.owe_all.unwrap_or(all.owe_all != 0);
         Tuning {
             way: config.way,
             eager,
             annex,
             take_over,
             look_by_clock,
+            owe_all,
             apart_ns,
             past: all.past,
             pairs,

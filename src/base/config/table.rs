@@ -88,6 +88,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| on_off(v).map(|b| c.look_by_clock = Some(b)),
     },
     Setting {
+        name: "FMPL_OWE_ALL",
+        default: "tuning table",
+        values: "on | off",
+        meaning: "messages of 17 to 768 bytes that go to and fro are acknowledged by the answer, like shorter and longer ones, rather than before it",
+        set: |c, v| on_off(v).map(|b| c.owe_all = Some(b)),
+    },
+    Setting {
         name: "FMPL_MOVE",
         default: "off",
         values: "on | off",

@@ -2,13 +2,17 @@
 //! announcement; and the posting of a run of bytes.
 
 use super::*;
+use crate::base::atomics::Setting;
 use crate::base::looking::{between_looks, looks};
 use crate::base::prefetch::prefetch_run;
 use crate::base::trace::traced;
 
 /// Messages of an annex of more bytes than this are acknowledged by the answer, like those in the landing itself; for those between, the
-/// acknowledgement brings the hot line over while the answer is being copied, and costs less than it gains (measured).
+/// acknowledgement brings the hot line over while the answer is being copied, and costs less than it gains: on some processors, see
+/// [`OWE_ALL`].
 const OWE_ABOVE: usize = if cfg!(loom) { 0 } else { 768 };
+/// 1: those between too.
+static OWE_ALL: Setting = Setting::new(0);
 /// Pauses before the first turn of a wait for an answer that comes behind its acknowledgement: such a message takes longer than that.
 const ANSWER_PAUSES: u32 = if cfg!(loom) { 0 } else { 2 };
 /// So much of the next message of a window is asked for while this one is copied; what follows it a processor asks for by itself.
@@ -91,7 +95,7 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
     if !land.is(seq, epoch) {
         let in_turn = progress.awaits_answer();
         let patience = if in_turn { looks(patience()) } else { patience() };
-        if patience > 1 && is_acknowledged_first(lane, progress, slot) {
+        if OWE_ALL.get() == 0 && patience > 1 && is_acknowledged_first(lane, progress, slot) {
             (0..ANSWER_PAUSES).for_each(|_| spin_loop());
         }
         let mut turns = 1;
@@ -142,7 +146,7 @@ fn take_other<const OWE: bool>(lane: &Lane, slot: usize, land: Land, run: Run) -
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
     traced!(lane.note_received(slot, len, seq));
-    if OWE && len > OWE_ABOVE && !land.is_now() {
+    if OWE && (len > OWE_ABOVE || OWE_ALL.get() != 0) && !land.is_now() {
         owe_or_acknowledge::<true>(lane, progress, slot, halves, seq, land);
     } else {
         acknowledge(lane, slot, halves, seq);
@@ -165,6 +169,11 @@ pub(in crate::p2p) fn owe_or_acknowledge<const OWE: bool>(
     } else {
         acknowledge(lane, slot, (theirs, mine), seq);
     }
+}
+
+/// From the tuning file, or a setting: are all messages beside their landing acknowledged by the answer?
+pub fn configure(owe_all: bool) {
+    OWE_ALL.set(owe_all as u64);
 }
 
 /// Is the message that is awaited an answer whose sender first acknowledges what it answers? So it is in traffic in turn with messages of an

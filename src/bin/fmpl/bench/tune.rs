@@ -215,14 +215,16 @@ fn messages(o: &Options, place: &Path, most: usize) -> Result<Vec<(Distance, Lin
 }
 
 /// What holds for a process: do readers take lines over, by windows of messages of some KiB, through memory that is written again and again;
-/// is the clock's counter read between two looks, by short messages in turn. Without a number for which no state lasted long enough.
+/// is the clock's counter read between two looks, and are all acknowledged by the answer, by short messages in turn. Without a number for which no state lasted long enough.
 fn switches(o: &Options, place: &Path) -> Result<Lines, String> {
     let windows = windows(o, &[4 << 10, 8 << 10, 16 << 10, 64 << 10]);
     let turns = both(o, &[8, 64, 512, 1 << 10]);
     let mut lines = Lines::new();
-    for (name, setting, cases) in
-        [("take_over", "FMPL_TAKE_OVER", windows), ("look_by_clock", "FMPL_LOOK_BY_CLOCK", turns)]
-    {
+    for (name, setting, cases) in [
+        ("take_over", "FMPL_TAKE_OVER", windows),
+        ("look_by_clock", "FMPL_LOOK_BY_CLOCK", turns.clone()),
+        ("owe_all", "FMPL_OWE_ALL", turns),
+    ] {
         let variants = ["on", "off"].map(|v| (v.to_string(), vec![(setting, v.to_string())]));
         let c = compare(o, place, &name.replace('_', " "), &cases, &variants)?;
         // A process has one answer for all its peers: what is won in one state counts as much as what is lost in the other.
