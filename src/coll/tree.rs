@@ -258,14 +258,14 @@ async fn double_up(p: &Party<'_>, vector: Vector<'_>, pairs: &Pairs, block: usiz
         there.then(|| p.expect(pairs.member(block ^ 1 << round), rooms[round % 2])).transpose()
     };
     let mut coming = [expect(0)?, expect(1)?];
-    for round in 0..pairs.blocks.ilog2() as usize {
+    let mut round = 0;
+    while let Some(next) = coming[round % 2].take() {
         let (other, theirs) = (block ^ 1 << round, rooms[round % 2]);
-        if let Some(coming) = coming[round % 2].take() {
-            p.swap_expected(pairs.member(other), *vector.at, coming).await?;
-        }
+        p.swap_expected(pairs.member(other), *vector.at, next).await?;
         let folded = if other < block { vector.fold_behind(*theirs, partial.spare()) } else { vector.fold(*theirs) };
         folded.map_err(|panic| p.panicked(panic))?;
         coming[round % 2] = expect(round + 2)?;
+        round += 1;
     }
     Ok(())
 }

@@ -27,12 +27,6 @@ pub(super) struct Port {
     pairs: Mutex<(Vec<u32>, usize)>,
 }
 
-impl std::fmt::Debug for Came {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if matches!(self, Came::Packet(_)) { "a packet" } else { "a number" })
-    }
-}
-
 impl Port {
     pub fn new(device: &Arc<dyn Device>) -> Port {
         Port { device: device.clone(), came: Mutex::default(), pairs: Mutex::default() }

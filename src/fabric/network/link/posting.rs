@@ -91,6 +91,12 @@ impl Link {
         }
     }
 
+    /// Are as many requests under way as there may be?
+    #[inline(always)]
+    fn is_full(&self, posted: &Posted) -> bool {
+        posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1
+    }
+
     /// Posts one request.
     #[inline(never)]
     pub(super) fn post(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, how: How) -> Result<u64> {
@@ -100,7 +106,7 @@ impl Link {
     /// The same, on the short path.
     #[inline(always)]
     fn post_here(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, how: How) -> Result<u64> {
-        if posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
+        if self.is_full(posted) {
             self.until_fewer(posted)?;
         }
         if self.has_ended() {
@@ -133,7 +139,7 @@ impl Link {
     /// Posts a request that does nothing but complete after all before it. `false`: there is no room for it now. Nobody waits for that: the
     /// fabric's thread, which has all other peers too, would for one that has died.
     pub(in crate::fabric::network) fn post_empty(&self, posted: &mut Posted) -> Result<bool> {
-        if posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
+        if self.is_full(posted) {
             return Ok(false);
         }
         let to = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
@@ -152,7 +158,7 @@ impl Link {
     #[cold]
     fn until_fewer(&self, posted: &mut Posted) -> Result<()> {
         let mut turns = 0u32;
-        while posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
+        while self.is_full(posted) {
             if self.has_ended() {
                 return Err(self.broken());
             }

@@ -142,7 +142,7 @@ impl Link {
         let mut turns = 0u32;
         let mut failed_ns = 0;
         while !over() {
-            if self.has_ended() && turns.is_multiple_of(64) {
+            if self.has_ended() && turns.is_multiple_of(SPINS) {
                 let now = now_ns();
                 failed_ns = if failed_ns == 0 { now } else { failed_ns };
                 // What was under way is flushed, and reported, within moments; a device that does not is out of order.
