@@ -27,6 +27,7 @@ pub mod published;
 pub mod record;
 pub mod rules;
 pub mod run;
+pub mod scattered;
 #[cfg(loom)]
 pub mod shadow;
 pub mod short_float;

@@ -19,6 +19,7 @@ use std::time::Duration;
 use generator::{Generator, Gn};
 
 use super::rules::Rule;
+use super::scattered::{STEP, scattered};
 
 /// Bytes of a thread's stack.
 const STACK: usize = 1 << 20;
@@ -33,13 +34,11 @@ pub struct Lot(u64);
 
 impl Lot {
     pub fn new(seed: u64) -> Lot {
-        Lot(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+        Lot(seed.wrapping_mul(STEP) ^ 0x5851_f42d_4c95_7f2d)
     }
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0 = self.0.wrapping_add(STEP);
+        scattered(self.0)
     }
     /// Below `n`, which is not 0.
     pub fn below(&mut self, n: u64) -> u64 {

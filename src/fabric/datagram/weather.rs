@@ -10,6 +10,7 @@ use crate::base::clock::now_ns;
 use crate::base::config::Weather;
 use crate::base::error::Result;
 use crate::base::lock::lock;
+use crate::base::scattered::{STEP, scattered};
 
 /// What is late is so for this long at most.
 const LATE_NS: u64 = 5_000_000;
@@ -41,10 +42,7 @@ impl Weathered {
 
     /// A number by lot (splitmix64).
     fn draw(&self) -> u64 {
-        let z = self.drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        scattered(self.drawn.fetch_add(STEP, Ordering::Relaxed))
     }
     fn happens(&self, percent: f64) -> bool {
         (self.draw() % 1_000_000) as f64 / 10_000.0 < percent

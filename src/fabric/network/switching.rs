@@ -26,6 +26,7 @@ use super::ways::{Budgets, Change, Costs, Way, Ways};
 use crate::base::clock::now_ns;
 use crate::base::lock::Mutex;
 use crate::base::log::{Level, tell};
+use crate::base::scattered::{STEP, scattered};
 
 /// A window.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -140,14 +141,6 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A number that looks random (splitmix64).
-fn drawn(from: u64) -> u64 {
-    let z = from.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 impl Shared {
     /// Does what is to be done about ways now; when to look again.
     pub(super) fn switch_ways(&self) -> u64 {
@@ -165,7 +158,7 @@ impl Shared {
             match self.switching.choice {
                 Choice::Busiest { .. } => self.choose_busiest(&mut state, &links, room, now),
                 Choice::Random { seed, .. } => {
-                    let number = drawn(seed ^ state.windows << 32);
+                    let number = scattered((seed ^ state.windows << 32).wrapping_mul(STEP));
                     self.choose_at_random(&mut state, &links, number, now);
                 }
             }

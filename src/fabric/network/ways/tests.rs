@@ -6,6 +6,8 @@ use super::*;
 use proptest::prelude::*;
 use rayon::prelude::*;
 
+use crate::base::scattered::{STEP, scattered};
+
 const BUDGETS: Budgets = Budgets { connections: 128, rings: 256, contexts: 1024 };
 const WINDOWS: usize = 240;
 /// Nanoseconds: of a message by way, and of a switch. The second has switches that cost much and ways that differ
@@ -20,11 +22,8 @@ struct Lot(u64);
 
 impl Lot {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        scattered(self.0)
     }
 
     fn part(&mut self) -> f64 {
