@@ -44,12 +44,44 @@ pub struct Pair {
     pub turn_reach: [AtomicU64; TURNS],
     /// Bytes of messages that have gone another way since an area last grew, because it was not worth its memory yet.
     pub turn_missed: AtomicU64,
+    /// Whether this side's requests to send come in windows.
+    pub windows: Windows,
     /// Whether the cores of the two have a common cache.
     pub gauge: Gauge,
     /// By which way messages went, as a sender.
     pub(super) traffic: Counts,
     /// The world's lane, which has the transfer blocks, rings and areas.
     pub(super) window: Mapping,
+}
+
+/// So many requests in a row whose receives are posted, while the receiver waits for another one, are a window.
+const WINDOW: u32 = 2;
+/// So many that follow are taken to belong to it, before one is looked at again.
+const UNSEEN: u32 = 15;
+
+/// Do requests to send to a peer come in windows? To look at what the receiver has posted for each costs both sides a line, and in a window
+/// it says the same each time.
+#[derive(Default)]
+pub struct Windows(AtomicU32);
+
+impl Windows {
+    /// A request has found its receive posted, in memory that it cannot be stored into. `awaited`: the receiver waits for this message.
+    #[inline]
+    pub fn found(&self, awaited: bool) {
+        let seen = if awaited { 0 } else { (self.0.load(Ordering::Relaxed) + 1).min(WINDOW) };
+        self.0.store(seen, Ordering::Relaxed);
+    }
+
+    /// Is the next request taken to belong to a window?
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        let now = self.0.load(Ordering::Relaxed);
+        let goes = (WINDOW..WINDOW + UNSEEN).contains(&now);
+        if now >= WINDOW {
+            self.0.store(if goes { now + 1 } else { WINDOW - 1 }, Ordering::Relaxed);
+        }
+        goes
+    }
 }
 
 // SAFETY: the board and the window are memory that lives as long as the job; what is behind them is atomics, or claimed by those.
@@ -83,6 +115,7 @@ impl Pair {
             turn_tags: Default::default(),
             turn_reach: Default::default(),
             turn_missed: AtomicU64::new(0),
+            windows: Windows::default(),
             gauge: Gauge::default(),
             traffic: Counts::default(),
             window,
@@ -125,5 +158,27 @@ impl Pair {
         let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(unit as usize % UNITS) };
         // SYNC POINT: pairs with the release in `Endpoint::say_life`.
         Life::read(word.load(Ordering::Acquire), epoch)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Requests that nobody waits for go by without a look, but one now and then, until one is waited for.
+    #[test]
+    fn a_window_is_looked_at_now_and_then() {
+        let windows = Windows::default();
+        let mut looks = Vec::new();
+        for n in 0..100 {
+            if !windows.goes_on() {
+                looks.push(n);
+                windows.found(false);
+            }
+        }
+        assert_eq!(looks, [0, 1, 17, 33, 49, 65, 81, 97]);
+        while windows.goes_on() {}
+        windows.found(true);
+        assert!(!windows.goes_on() && !windows.goes_on());
     }
 }

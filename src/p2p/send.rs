@@ -367,11 +367,16 @@ impl Sender {
 
     /// Publishes by the landing what has gone by a way that is counted, or is about to.
     pub fn publish(&self, way: WayTaken, kind: Kind, first: u64, second: u64) {
+        self.land(kind, first, second);
+        self.sent(way);
+    }
+
+    /// Publishes by the landing.
+    fn land(&self, kind: Kind, first: u64, second: u64) {
         let mine = self.mine();
         mine.data[0].store(first, Ordering::Relaxed);
         mine.data[1].store(second, Ordering::Relaxed);
         mine.publish(Land::new(self.seq, self.got(), kind, 0, self.lane.epoch));
-        self.sent(way);
     }
 
     #[cfg(feature = "trace")]
@@ -392,6 +397,11 @@ impl Sender {
             _ => self.lane.count_taken(self.slot, way, self.len),
         }
         traced!(self.lane.note_sent(self.slot, self.way_in_words(way), self.len, self.seq));
+        self.after_counting();
+    }
+
+    /// What follows when a message is published and counted by its way.
+    fn after_counting(&self) {
         if self.seq == 1 {
             self.lane.touch(self.slot);
         }

@@ -330,12 +330,16 @@ impl Spool {
         let (old, new) = (block.generation << 1 | 1, generation << 1 | 1);
         state.word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         let block = BlockRef { generation, ..block };
-        self.discharge(block.at);
-        if !self.charge(self.budget(comm), charge) {
-            self.give_back(block);
-            return None;
+        let budget = self.budget(comm);
+        // As many bytes as before stay charged.
+        if state.charge.load(Ordering::Relaxed) != charge as u64 || budget.used() > budget.limit() {
+            self.discharge(block.at);
+            if !self.charge(budget, charge) {
+                self.give_back(block);
+                return None;
+            }
+            state.charge.store(charge as u64, Ordering::Relaxed);
         }
-        state.charge.store(charge as u64, Ordering::Relaxed);
         let header = self.block(block.at);
         header.first.store(0, Ordering::Relaxed);
         header.owner.store(0, Ordering::Relaxed);

@@ -169,6 +169,9 @@ impl Sender {
             Cursor::new(self.data, 0).gather(to);
             return self.direct(WayTaken::Store);
         }
+        if self.request {
+            lane.windows.found(waiting);
+        }
         let cma = cma_allowed(lane) && !matches!(way, Way::Ring | Way::Turn | Way::Spool);
         let ring_first = n <= ways.ring_max
             || !cma
@@ -226,6 +229,16 @@ impl Sender {
         }
         self.take_landing();
         self.spool_by_landing(false)
+    }
+
+    /// Is it a request of a window that goes by the spool? Then it does so without a look at its posting.
+    pub fn is_of_window(&self) -> bool {
+        self.lane.peer.is_some()
+            && self.lane.special.load(Ordering::Relaxed) == 0
+            && self.ep.tuning.way == Way::Auto
+            && self.len <= self.ways().unawaited_isend
+            && self.lane.windows.goes_on()
+            && self.ep.spool.stays_within(self.lane.comm(), self.len, usize::MAX)
     }
 
     /// Is it long, and one of two that cross? Then both ranks copy twice what stays in their caches, at the same time, and neither waits for the

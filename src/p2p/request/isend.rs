@@ -79,7 +79,7 @@ pub(in crate::p2p) fn isend_on(
     };
     let mut sender = Sender::new(ep, lane, slot, data, len);
     sender.check_peer()?;
-    if sender.is_short() && timeout >= 0 && sender.place_short() {
+    if timeout >= 0 && (sender.is_short() || sender.is_of_window()) && sender.place_short() {
         pending(SendState::Sent);
         return Ok(());
     }

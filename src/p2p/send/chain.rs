@@ -43,6 +43,11 @@ impl Sender {
         self.sign(header);
         // Not part of a chain.
         header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
+        if far.is_none() {
+            // Before the payload: a change of what threads share waits for all stores before it.
+            self.lane.count_taken(self.slot, WayTaken::Spool, self.len);
+            self.lane.count_apart(self.slot);
+        }
         let at = block.at + BLOCK_HEADER as u64;
         self.write_payload(at);
         if let Some((far, Some(keys))) = far
@@ -51,11 +56,14 @@ impl Sender {
             return false;
         }
         self.lane.count_spooled(self.slot);
-        self.lane.count_apart(self.slot);
         side.spooled_landing.set(self.seq);
         self.lane.note_spooled(self.slot);
         if far.is_none() {
-            self.publish(WayTaken::Spool, Kind::Spooled, self.len as u64, at + self.payload_at());
+            self.land(Kind::Spooled, self.len as u64, at + self.payload_at());
+            traced!(self.lane.note_sent(self.slot, WayTaken::Spool.name(), self.len, self.seq));
+            self.after_counting();
+        } else {
+            self.lane.count_apart(self.slot);
         }
         true
     }
