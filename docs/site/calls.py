@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import fortran
 import headers
+import languages
 import markdown
 import rust
 import same_names
@@ -38,6 +39,7 @@ def slug(title):
 
 class Calls:
     def __init__(self, root):
+        self.root = root
         self.fortran, self.fortran_reductions = fortran.read(root / "include/fmpl.f90")
         self.others = {
             ("Rust", "rust"): rust.Forms(root / "src"),
@@ -68,6 +70,11 @@ class Calls:
         if not part.title.startswith("Predefined functions of"):
             return None
         return re.fullmatch(r"fmpl_(?:b?[iu]?(?:f?\d+)?|[isdcz])(" + "|".join(rust.OPERATIONS) + ")", name)[1]
+
+    @staticmethod
+    def is_for_all_types(part):
+        """Is it a part of names that repeat: the functions of reductions for each type, second names, the paper's?"""
+        return part.title.startswith(("Predefined functions of", PAPER, SECOND))
 
     def link(self, page, but=""):
         """A function that gives the address of a name, from a page; none of the name `but`, which the page is about."""
@@ -106,6 +113,8 @@ class Calls:
                 parts.append(self.part(part, functions, header, mentions))
             if part.title == REDUCTIONS:
                 parts.append(reductions := self.reductions(part))
+        if header.name == "fmpl.h":
+            parts.append(self.by_language())
         if family:
             reductions.below = [self.family(operation, members, mentions) for operation, members in family.items()]
         text = f"# {title}\n\n" + self.prose(header.about, path)
@@ -178,7 +187,7 @@ class Calls:
         text = ""
         for (title, language), forms in self.others.items():
             if form := forms.of(name):
-                text += heading(title) + f"`{form[0]}`\n\n" + markdown.block(language, form[1])
+                text += heading(title) + f"`{form[0]}`\n" + ("\n" + markdown.block(language, form[1]) if form[1] else "")
         return text
 
     def see_also(self, item, part, functions, path, mentions):
@@ -195,6 +204,17 @@ class Calls:
             lines.append("Mentioned in: " + " · ".join(told))
         lines.append(f"All of [{part.title}]({slug(part.title)}.md)")
         return heading("See also") + "\n".join(f"- {line}" for line in lines) + "\n"
+
+    def by_language(self):
+        """The table of all calls."""
+        path = "calls/by-language.md"
+        text = "# Calls by language\n\nIn C++ all calls of C can be made; the table has what C++ has of its own. The predefined functions of\n"
+        text += "reductions are not in it.\n\n| C | Fortran | Rust | C++ | Python |\n|---|---|---|---|---|\n"
+        for name, forms, _ in languages.Languages(self.root, self).rows():
+            others = [f"`{forms[k].removeprefix('fmpl::').removeprefix('fmpl.')}`" if forms[k] else "–" for k in ("Rust", "C++", "Python")]
+            fortran = "the same" if forms["Fortran"] else "–"
+            text += f"| {self.named(path, name)} | {fortran} | {' | '.join(others)} |\n"
+        return Page("Calls by language", path, text)
 
     # ---- Functions of reductions, other names
 

@@ -5,8 +5,7 @@ Each is looked up in `src/comm`, so a name of the table that has gone stops the 
 
 import re
 
-# The calls whose Rust function has another name. Where nothing of C is called by name in Rust (memory is freed, and loans are given
-# back, by being dropped), there is no entry.
+# The calls whose Rust function has another name, or which a type stands for: memory is freed, and loans are given back, by being dropped.
 OTHER_NAMES = {
     "SendRequest::wait": "fmpl_isend_wait fmpl_isend_any_wait",
     "SendRequest::test": "fmpl_isend_test fmpl_isend_any_test",
@@ -25,6 +24,12 @@ OTHER_NAMES = {
     "CollectiveRequest::test": "fmpl_ibarrier_test fmpl_ibcast_test fmpl_iallreduce_test fmpl_ireduce_test fmpl_igather_test"
     " fmpl_iallgather_test fmpl_iscatter_test fmpl_ialltoall_test fmpl_coll_test",
     "Scope::wait_any": "fmpl_waitany",
+    "Comm::scope": "fmpl_waitall",
+    "Received": "fmpl_received",
+    "Buffer": "fmpl_free",
+    "Lent": "fmpl_loan_return",
+    "Reduce": "fmpl_func_register",
+    "Error": "fmpl_strerror fmpl_last_error acp_errno acp_last_error",
     "Job::set_send_buffer": "fmpl_sendbuf_set",
     "Comm::set_send_buffer": "fmpl_comm_sendbuf_set",
     "Job::event": "fmpl_event_fd",
@@ -79,8 +84,8 @@ class Forms:
     """The public functions of `src/comm`, by `Type::name`."""
 
     def __init__(self, src):
-        exported = re.search(r"pub use comm::\{(.*?)\};", (src / "lib.rs").read_text(), re.S)[1]
-        exported = set(re.findall(r"\w+", exported))
+        exported = re.findall(r"^pub use (.*?);", (src / "lib.rs").read_text(), re.S | re.M)
+        exported = {name for names in exported for name in re.findall(r"\w+", names)}
         self.all = {}
         for file in sorted((src / "comm").rglob("*.rs")):
             self.take(file.read_text().splitlines(), exported)
@@ -109,7 +114,7 @@ class Forms:
             plain = call.removeprefix("fmpl_")
             for candidate in (plain, plain.removeprefix("comm_")):
                 name = name or (place + candidate if place + candidate in self.all else None)
-        return (f"fmpl::{name}", self.all[name]) if name else None
+        return (f"fmpl::{name}", self.all.get(name, "")) if name else None
 
 
 def signature(lines, at, indent):

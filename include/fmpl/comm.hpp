@@ -79,6 +79,19 @@ public:
         it.is_mcast = is_mcast != 0;
         return detail::given(code, [&] { return it; });
     }
+    /** fmpl_mcast: to a group chosen for this one message, whose members receive it by mcast_recv or recv_any_or_mcast. It is copied. */
+    template <class B> outcome<> mcast(const B &buf, span<const int> members) const {
+        auto all = detail::whole(buf);
+        return to_group("mcast", members,
+                        [&](const std::uint64_t *group) { return fmpl_mcast(all.data, all.bytes(), group, id_, nullptr); });
+    }
+    /** fmpl_mcast_recv: the next multicast of which this rank is a member; its source is its master, its index has no meaning. */
+    template <class B> outcome<arrival> mcast_recv(B &&buf) const {
+        auto all = detail::room(std::forward<B>(buf));
+        arrival it{nobody, 0, 0};
+        const int code = fmpl_mcast_recv(all.data, all.bytes(), id_, &it.bytes, &it.source);
+        return detail::given(code, [&] { return it; });
+    }
     /** What recv_any would find now, if there is something: fmpl_probe_any. */
     outcome<std::optional<arrival>> probe_any(int index) const {
         int there = 0;
@@ -133,6 +146,27 @@ public:
     template <class B, class Op> outcome<> allreduce(B &&buf, const Op &op) const {
         return detail::done(detail::reduce(std::forward<B>(buf), op,
                                            [&](void *at, int n, fmpl_func f) { return fmpl_allreduce(at, n, f, id_, nullptr); }));
+    }
+    /** fmpl_mcast_reduce: a reduction of a group chosen for this one call, which all its members make. */
+    template <class B, class Op> outcome<> mcast_reduce(B &&buf, const Op &op, span<const int> members, int root) const {
+        return to_group("mcast_reduce", members, [&](const std::uint64_t *group) {
+            return detail::reduce(std::forward<B>(buf), op, [&](void *at, int n, fmpl_func f) {
+                return fmpl_mcast_reduce(at, n, f, group, root, id_);
+            });
+        });
+    }
+    /** fmpl_mcast_alltoall: an exchange of a group chosen for this one call; both buffers have equal shares for its members, in the order of
+     *  their ranks. */
+    template <class A, class B> outcome<> mcast_alltoall(const A &sent, B &&received, span<const int> members) const {
+        auto from = detail::whole(sent);
+        auto to = detail::room(std::forward<B>(received));
+        if (members.size() == 0 || from.count % members.size() != 0 || to.bytes() < from.bytes())
+            return detail::failed(FMPL_ERR_ARGUMENT, "mcast_alltoall: " + std::to_string(from.bytes()) + " bytes for " +
+                                                         std::to_string(to.bytes()) + " have no equal share for each of " +
+                                                         std::to_string(members.size()) + " members");
+        return to_group("mcast_alltoall", members, [&](const std::uint64_t *group) {
+            return fmpl_mcast_alltoall(from.data, from.bytes() / members.size(), to.data, group, id_);
+        });
     }
     /** fmpl_scan: rank k gets what ranks 0 to k have, combined. */
     template <class B, class Op> outcome<> scan(B &&buf, const Op &op) const {
@@ -274,6 +308,19 @@ private:
                                                          " bytes, and each of " + std::to_string(ranks) + " needs " +
                                                          std::to_string(one));
         return detail::done(call());
+    }
+    /** A call of a group chosen for it, whose bitmap this makes. */
+    template <class Call> outcome<> to_group(const char *name, span<const int> members, Call call) const {
+        int ranks = 0;
+        if (const int code = fmpl_comm_size(id_, &ranks)) return detail::done(code);
+        std::vector<std::uint64_t> group(static_cast<std::size_t>(ranks) / 64 + 1);
+        for (int member : members) {
+            if (member < 0 || member >= ranks)
+                return detail::failed(FMPL_ERR_RANK, std::string(name) + ": rank " + std::to_string(member) +
+                                                         " of a communicator of " + std::to_string(ranks));
+            group[static_cast<std::size_t>(member) / 64] |= std::uint64_t(1) << member % 64;
+        }
+        return detail::done(call(group.data()));
     }
     template <class Memory> bool fits(span<const std::size_t> counts, const Memory &all) const {
         int ranks = 0;

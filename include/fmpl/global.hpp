@@ -185,6 +185,21 @@ template <class T> outcome<operation> add(pointer<T> old, pointer<T> target, T v
         value, [&](uint32_t v) { return acp_add4(old.address(), target.address(), v, after.handle()); },
         [&](uint64_t v) { return acp_add8(old.address(), target.address(), v, after.handle()); });
 }
+template <class T> outcome<operation> bit_xor(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
+    return detail::atomic(
+        value, [&](uint32_t v) { return acp_xor4(old.address(), target.address(), v, after.handle()); },
+        [&](uint64_t v) { return acp_xor8(old.address(), target.address(), v, after.handle()); });
+}
+template <class T> outcome<operation> bit_or(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
+    return detail::atomic(
+        value, [&](uint32_t v) { return acp_or4(old.address(), target.address(), v, after.handle()); },
+        [&](uint64_t v) { return acp_or8(old.address(), target.address(), v, after.handle()); });
+}
+template <class T> outcome<operation> bit_and(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
+    return detail::atomic(
+        value, [&](uint32_t v) { return acp_and4(old.address(), target.address(), v, after.handle()); },
+        [&](uint64_t v) { return acp_and8(old.address(), target.address(), v, after.handle()); });
+}
 /** Sets `target` to `value` if it is `expected`. */
 template <class T>
 outcome<operation> compare_and_swap(pointer<T> old, pointer<T> target, T expected, T value, operation after = operation()) {

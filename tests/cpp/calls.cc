@@ -204,11 +204,12 @@ void any_source(fmpl::comm world, int rank, int size) {
 }
 
 void tasks_and_multicasts(fmpl::comm world, int rank, int size) {
-    const std::uint64_t all = (std::uint64_t(1) << size) - 1;
+    std::vector<int> everybody(static_cast<std::size_t>(size));
+    std::iota(everybody.begin(), everybody.end(), 0);
     const std::array<int, 3> parameters = {7, 8, 9};
     if (rank == 0) {
         for (int k = 1; k < size; k++) world.send_any(100 + k, k, 4);
-        CHECK(fmpl_mcast(parameters.data(), sizeof parameters, &all, world.id(), nullptr) == FMPL_SUCCESS);
+        world.mcast(parameters, everybody);
     }
     int multicasts = 0;
     for (int k = 0; k < (rank == 0 ? 1 : 2); k++) {
@@ -219,6 +220,22 @@ void tasks_and_multicasts(fmpl::comm world, int rank, int size) {
         multicasts += it.is_mcast;
     }
     CHECK(multicasts == 1);
+    // The last rank to itself and the first one.
+    const std::vector<int> ends = {0, size - 1};
+    if (rank == size - 1) world.mcast(rank, ends);
+    if (rank == 0 || rank == size - 1) {
+        int from = -1;
+        const fmpl::arrival it = world.mcast_recv(from);
+        CHECK(it.source == size - 1 && it.bytes == sizeof from && from == size - 1);
+    }
+    CHECK(fails([&] { world.mcast(rank, std::vector<int>{size}); }, "mcast: rank") == FMPL_ERR_RANK);
+    double sum = rank;
+    world.mcast_reduce(sum, fmpl::sum{}, everybody, size - 1);
+    CHECK(sum == (rank == size - 1 ? size * (size - 1) / 2.0 : rank));
+    std::vector<int> given(2 * everybody.size(), rank), got(given.size(), -1);
+    world.mcast_alltoall(given, got, everybody);
+    for (std::size_t k = 0; k < got.size(); k++) CHECK(got[k] == static_cast<int>(k / 2));
+    CHECK(fails([&] { world.mcast_alltoall(given, sum, everybody); }, "share") == FMPL_ERR_ARGUMENT || size == 1);
 }
 
 void reductions(fmpl::comm world, int rank, int size) {
@@ -377,6 +394,13 @@ void global_memory() {
     CHECK(table[0] == 71);
     auto narrow = here.as<uint32_t>();
     global::add<uint32_t>(narrow, narrow + 2, 1).wait();
+    result[1] = 0b1100;
+    global::bit_xor<uint64_t>(here, here + 1, 0b1010).wait();
+    CHECK(result[0] == 0b1100 && result[1] == 0b0110);
+    global::bit_or<uint64_t>(here, here + 1, 0b1000).wait();
+    CHECK(result[0] == 0b0110 && result[1] == 0b1110);
+    global::bit_and<uint64_t>(here, here + 1, 0b0011).wait();
+    CHECK(result[0] == 0b1110 && result[1] == 0b0010);
     CHECK(fails([&] { global::copy(here, global::pointer<uint64_t>(), 1); }) != FMPL_SUCCESS);
     all.sync();
 }
