@@ -205,6 +205,12 @@ impl Job {
         crate::p2p::sendbuf_set(None, size, mode.timeout_ms())
     }
 
+    /// Moves pending sends on that only this process can move. All else moves without its sender, and so do these while it waits for
+    /// something: to be called now and then by a program that computes long.
+    pub fn progress(&self) -> Result<()> {
+        crate::comm::progress()
+    }
+
     /// What this process has done since init, in numbers.
     pub fn counter(&self, which: Counter) -> Result<u64> {
         crate::comm::counter(which as i32)

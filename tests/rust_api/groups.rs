@@ -59,6 +59,53 @@ on_ranks! {
 }
 
 on_ranks! {
+    /// Multicasts to groups chosen for each, of a communicator with a name, received with tasks and alone.
+    multicasts, [1, 3, 4], 2, |job, world| {
+        let (me, size) = (world.rank(), world.size());
+        let all = world.duplicate()?;
+        let comm = all.comm();
+        comm.set_name("parameters")?;
+        assert_eq!(comm.name()?, "parameters");
+        let unknown = comm.mcast(&[0u8], [size]).unwrap_err();
+        assert!(unknown.code() == Code::Rank, "{unknown}");
+        let ticket = if me == 0 {
+            for rank in 1..size {
+                comm.send_any(&[rank as u32], rank, 1)?;
+            }
+            Some(comm.mcast(&[7u32, 8], 0..size)?)
+        } else {
+            None
+        };
+        let mut seen = [false; 2];
+        for _ in 0..if me == 0 { 1 } else { 2 } {
+            let mut data = [0u32; 2];
+            let (got, is_multicast) = comm.recv_any_or_mcast(&mut data, 1)?;
+            assert!(!std::mem::replace(&mut seen[is_multicast as usize], true));
+            assert_eq!(got.source, 0);
+            assert_eq!(&data[..got.len], if is_multicast { vec![7, 8] } else { vec![me as u32] });
+        }
+        if let Some(ticket) = ticket {
+            comm.mcast_wait(ticket)?;
+        }
+        // One that is looked at until it is there: nobody waits for it meanwhile.
+        if me == size - 1 {
+            let ticket = comm.mcast(&[me], [0, me])?;
+            let mut got = [0];
+            comm.mcast_recv(&mut got)?;
+            assert_eq!(got, [me]);
+            while !comm.mcast_test(ticket)? {
+                job.progress()?;
+            }
+        } else if me == 0 {
+            let mut got = [0];
+            assert_eq!(comm.mcast_recv(&mut got)?.source, size - 1);
+            assert_eq!(got, [size - 1]);
+        }
+        world.barrier()?;
+    }
+}
+
+on_ranks! {
     /// Threads use communicators of their own; the spool is counted over all of them.
     threads_have_their_own, [2], 2, |_job, world| {
         let comms: Vec<_> = (0..3).map(|_| world.duplicate()).collect::<fmpl::Result<_>>()?;
