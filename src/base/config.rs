@@ -274,6 +274,8 @@ pub struct Config {
     pub queue_pairs: usize,
     /// `FMPL_CONNECT`
     pub connect: Connect,
+    /// `FMPL_RINGS`: peers of all processes of a node whose datagrams have room of their own, at most.
+    pub rings: usize,
     /// `FMPL_CONTEXTS`: peers on other nodes that may write into memory of the processes of a node, at most.
     pub contexts: usize,
     /// `FMPL_START_TIMEOUT`, seconds
@@ -373,6 +375,7 @@ impl Default for Config {
             verbs_pkey: None,
             queue_pairs: 128,
             connect: Connect::All,
+            rings: 256,
             contexts: 1024,
             blacs_spool_bytes: 1 << 30,
             trace: None,
@@ -394,10 +397,10 @@ impl Config {
         self.queue_pairs > 0
     }
 
-    /// Connections, or channels, and contexts of all processes of a node.
-    pub fn places(&self) -> [usize; 2] {
+    /// Connections, or channels, contexts and rings of all processes of a node.
+    pub fn places(&self) -> [usize; 3] {
         let pairs = if self.has_connections() { self.queue_pairs } else { self.contexts };
-        [pairs, self.contexts]
+        [pairs, self.contexts, self.rings]
     }
 
     /// Reads the environment. The error names the variable, its value and the possible values.

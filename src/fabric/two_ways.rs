@@ -1,5 +1,5 @@
-//! A network with both ways to a peer: by datagrams, which need no connection, and connected; for each turn that of them which the protocol
-//! between nodes [chooses](super::network::Choice).
+//! A network with all ways to a peer: by datagrams, which need no connection, into room that all peers share or into a ring, and connected; for
+//! each turn that of them which the protocol between nodes [chooses](super::network::Choice).
 //!
 //! ```text
 //!   memory      registered with the connected network; datagrams reach it by the same keys
@@ -115,7 +115,11 @@ impl Device for TwoWays {
         true
     }
     fn pair_by(&self, way: Way, depth: u32) -> Result<Arc<dyn Pair>> {
-        if way == Way::Connected { self.connected.pair(depth) } else { self.datagrams.pair(depth) }
+        match way {
+            Way::Connected => self.connected.pair(depth),
+            Way::Ring => self.datagrams.pair_with_ring(),
+            Way::Shared => self.datagrams.pair(depth),
+        }
     }
 
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {

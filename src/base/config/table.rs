@@ -550,11 +550,19 @@ pub static SETTINGS: &[Setting] = &[
         default: "all",
         values: "all | busiest | random, the same for all ranks",
         meaning: "which ranks on other nodes are connected (verbs, tcp): all, when they are first spoken to; or the busiest, of which there are \
-                  FMPL_QUEUE_PAIRS, and the others are reached by datagrams; random, for tests: each changes between both every 50 ms",
+                  FMPL_QUEUE_PAIRS, and the others are reached by datagrams; random, for tests: each changes its way every 50 ms",
         set: |c, v| {
             one_of(&[("all", Connect::All), ("busiest", Connect::Busiest), ("random", Connect::Random)], v)
                 .map(|which| c.connect = which)
         },
+    },
+    Setting {
+        name: "FMPL_RINGS",
+        default: "256",
+        values: "a number from 0 to 65536, the same for all ranks of a node",
+        meaning: "peers on other nodes that have room for 16 of their datagrams for themselves (64 KB with packets of 4096 bytes), of all ranks of a \
+                  node together: with FMPL_CONNECT=busiest those that are busy, are not connected, and lose datagrams where all share the room",
+        set: |c, v| v.parse().ok().filter(|n| (0..=1 << 16).contains(n)).map(|n| c.rings = n),
     },
     Setting {
         name: "FMPL_CONTEXTS",

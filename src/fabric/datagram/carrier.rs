@@ -17,6 +17,23 @@ pub(in crate::fabric) const BATCH: usize = 32;
 /// What a datagram, or a short frame, costs beside its bytes where it waits to be received.
 pub(in crate::fabric) const OVERHEAD: u32 = 512;
 
+/// Datagrams of one peer for which there is room in a [`Ring`] until they are received; and what is received there beside them: words without
+/// frames, and what comes again.
+pub(in crate::fabric) const SLOTS: u32 = 16;
+pub(in crate::fabric) const SLOTS_BESIDE: u32 = 4;
+
+/// Room for the datagrams of one peer, which no other's take up, as long as it lives.
+pub(in crate::fabric) trait Ring: Send + Sync {
+    /// Where the peer reaches it.
+    fn spot(&self) -> Spot;
+    /// Datagrams for which it has room, [`SLOTS`] at most.
+    fn slots(&self) -> u32 {
+        SLOTS
+    }
+    /// Bytes of its memory.
+    fn bytes(&self) -> usize;
+}
+
 /// What carries the datagrams of a process. All calls may come from several threads at a time, but [`receive`](Carrier::receive).
 pub(in crate::fabric) trait Carrier: Send + Sync {
     /// What and where it is, for messages.
@@ -29,6 +46,8 @@ pub(in crate::fabric) trait Carrier: Send + Sync {
     fn room(&self) -> u32;
     /// Where datagrams reach this process.
     fn spot(&self) -> Spot;
+    /// A ring for a peer. What comes there is [received](Carrier::receive) with all else, and what is sent to the peer leaves as ever.
+    fn ring(&self) -> Result<Box<dyn Ring>>;
     /// Sends datagrams, [`BATCH`] at most: each of the parts from where the one before ends up to its own end. How many have left; the others
     /// have not.
     ///
@@ -41,6 +60,10 @@ pub(in crate::fabric) trait Carrier: Send + Sync {
     fn refusals(&self, with: &mut dyn FnMut(&Spot));
     /// Is readable when something has come, since it was armed.
     fn fd(&self) -> RawFd;
+    /// The same for rings, where they have a descriptor of their own.
+    fn rings_fd(&self) -> Option<RawFd> {
+        None
+    }
     /// The next to come is told. What came before is to be received afterwards, once more.
     fn arm(&self) -> Result<()> {
         Ok(())

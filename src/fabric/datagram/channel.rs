@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::carrier::{SPOT, Spot};
+use super::carrier::{OVERHEAD, SLOTS, SPOT, Spot};
 use super::flow::{Incoming, NEVER, Outgoing};
 use super::home::{Home, SILENCE_NS};
 use crate::base::error::{Code, Error, Result};
@@ -31,7 +31,7 @@ const AGAIN_NS: u64 = 100_000;
 /// A word is asked for as long as an answer is missing, so often.
 const ASKS_NS: u64 = 100_000_000;
 /// Nobody was at the other end for so long: its process has ended.
-const REFUSED_NS: u64 = 300_000_000;
+const REFUSED_MS: u32 = 300;
 
 /// See the head of this file.
 pub(super) struct Channel {
@@ -46,6 +46,10 @@ pub(super) struct Channel {
     speaks: AtomicBool,
     /// Somebody has waited since a record was posted last.
     waited: AtomicBool,
+    /// The other end's datagrams come to a [ring](super::carrier::Ring), which the home has.
+    has_ring: bool,
+    /// Frames that were sent again.
+    again: AtomicU32,
 }
 
 /// The other end.
@@ -94,11 +98,12 @@ struct State {
     held_ns: u64,
     owed_ns: u64,
     asked_ns: u64,
-    /// When the other end was heard, or what is under way began; and a record was posted.
+    /// When the other end was heard, or what is under way began.
     heard_ns: u64,
-    posted_ns: u64,
-    /// Nobody was there, since then; 0: somebody was.
-    refused_ns: u64,
+    /// Nobody was there, since then, in milliseconds; 0: somebody was.
+    refused_ms: u32,
+    /// When a record was posted, in nanoseconds; the lower half of it.
+    posted_ns: u32,
     /// In which stretch of time it was heard last.
     stretch: u32,
     failed: Option<(Status, i32)>,
@@ -127,7 +132,7 @@ impl State {
             asked_ns: NEVER,
             heard_ns: 0,
             posted_ns: 0,
-            refused_ns: 0,
+            refused_ms: 0,
             stretch: 0,
             failed: None,
             shut: false,
@@ -165,8 +170,8 @@ impl Channel {
     /// Bytes of a request that is under way.
     pub const BYTES_OF_A_REQUEST: usize = size_of::<Queued>() + size_of::<usize>();
 
-    /// One that is not connected yet.
-    pub fn new(home: &Arc<Home>, this: &Weak<Channel>, name: Name) -> Channel {
+    /// One that is not connected yet. What the other end sends comes to a ring, or where all others' does.
+    pub fn new(home: &Arc<Home>, this: &Weak<Channel>, name: Name, has_ring: bool) -> Channel {
         Channel {
             home: home.clone(),
             this: this.clone(),
@@ -176,7 +181,14 @@ impl Channel {
             told: AtomicU64::new(0),
             speaks: AtomicBool::new(false),
             waited: AtomicBool::new(true),
+            has_ring,
+            again: AtomicU32::new(0),
         }
+    }
+
+    /// Bytes that the other end may have under way to this one now.
+    fn grant(&self) -> u32 {
+        if self.has_ring { SLOTS * (self.home.carrier.most() as u32 + OVERHEAD) } else { self.home.grant() }
     }
 
     /// Notes when it has something to do; whenever that may have changed, with the lock held.
@@ -245,9 +257,10 @@ impl Channel {
         if !is_there || state.gone {
             return;
         }
-        if state.refused_ns == 0 {
-            state.refused_ns = now;
-        } else if now - state.refused_ns > REFUSED_NS {
+        let ms = (now / 1_000_000) as u32 | 1;
+        if state.refused_ms == 0 {
+            state.refused_ms = ms;
+        } else if ms.wrapping_sub(state.refused_ms) > REFUSED_MS {
             self.fail(&mut state, Status::Silent, libc::ECONNREFUSED);
         }
     }
@@ -289,13 +302,13 @@ impl Drop for Channel {
     }
 }
 
-/// spot 24 | number 4 | token 8 | most 4
-pub(super) fn end(spot: &Spot, name: Name, most: u32) -> End {
+/// spot 24 | number 4 | token 8 | most 2 | slots 2. Slots: datagrams that may be under way there; 0: as many as there are bytes granted for.
+pub(super) fn end(spot: &Spot, name: Name, most: u32, slots: u32) -> End {
     let mut b = [0; OPAQUE];
     b[..SPOT].copy_from_slice(spot);
     b[SPOT..][..4].copy_from_slice(&name.number.to_le_bytes());
     b[SPOT + 4..][..8].copy_from_slice(&name.token.to_le_bytes());
-    b[SPOT + 12..].copy_from_slice(&most.to_le_bytes());
+    b[SPOT + 12..].copy_from_slice(&(most | slots << 16).to_le_bytes());
     End(b)
 }
 
@@ -304,19 +317,23 @@ impl Pair for Channel {
         self.name.number
     }
     fn end(&self) -> End {
-        end(&self.home.carrier.spot(), self.name, out::most_of(self.home.carrier.most()))
+        let most = out::most_of(self.home.carrier.most());
+        let (spot, slots) = self.home.spot_of(self.name.number);
+        end(&spot, self.name, most, slots)
     }
 
     fn connect(&self, to: &End) -> Result<()> {
         let mut spot = [0; SPOT];
         spot.copy_from_slice(&to.0[..SPOT]);
-        let most = half(&to.0, SPOT + 12).min(out::most_of(self.home.carrier.most()));
+        let [most, slots] = [0, 16].map(|shift| half(&to.0, SPOT + 12) >> shift & 0xffff);
+        let most = most.min(out::most_of(self.home.carrier.most()));
         if most < out::LEAST {
             return Err(Error::new(Code::Peer, format!("it takes {most} bytes at a time, which are too few")));
         }
         let mut state = lock(&self.state);
         if !state.to.is_known() {
             state.to = Other { spot, number: half(&to.0, SPOT), token: word(&to.0, SPOT + 4), most };
+            state.out.has_slots(slots);
         }
         Ok(())
     }
@@ -373,6 +390,9 @@ impl Pair for Channel {
             libc::ETIMEDOUT => format!("no datagram of its for {} s; or it is stopped", SILENCE_NS / 1_000_000_000),
             code => io::Error::from_raw_os_error(code).to_string(),
         }
+    }
+    fn repairs(&self) -> u64 {
+        u64::from(self.again.load(Ordering::Relaxed))
     }
     fn bytes(&self) -> usize {
         size_of::<Channel>()

@@ -37,10 +37,11 @@ pub(super) struct Outgoing {
     acked: u64,
     /// The first that was never sent.
     next: u64,
-    /// Bit k stands for frame acked + 1 + k: kept there; to be sent again; was sent again.
+    /// Bit k stands for frame acked + 1 + k: kept there; to be sent again; was sent again; is the first of its datagram.
     kept: u64,
     lost: u64,
     again: u64,
+    firsts: u64,
     /// Bytes under way.
     flight: u32,
     /// As many as may be: as seems good, as the other side has granted; and from where on the first grows slowly.
@@ -57,6 +58,8 @@ pub(super) struct Outgoing {
     varies: u32,
     /// How often in a row nothing came.
     silent: u8,
+    /// Datagrams that may be under way.
+    slots: u8,
     /// When all that is under way counts as lost.
     due_ns: u64,
 }
@@ -74,6 +77,7 @@ impl Outgoing {
             kept: 0,
             lost: 0,
             again: 0,
+            firsts: 0,
             flight: 0,
             window: FIRST_WINDOW,
             granted: FIRST_WINDOW,
@@ -84,10 +88,21 @@ impl Outgoing {
             trip: 0,
             varies: 0,
             silent: 0,
+            slots: WINDOW as u8,
             due_ns: NEVER,
         }
     }
 
+    /// The other side has room for so many datagrams; 0: as ever.
+    pub fn has_slots(&mut self, slots: u32) {
+        if slots > 0 {
+            self.slots = slots.min(WINDOW as u32) as u8;
+        }
+    }
+    /// Are as many datagrams under way as may be?
+    pub fn is_full(&self) -> bool {
+        (self.firsts & !self.kept & !self.lost).count_ones() >= u32::from(self.slots)
+    }
     /// All up to here have been carried out there.
     pub fn acked(&self) -> u64 {
         self.acked
@@ -135,7 +150,9 @@ impl Outgoing {
             let gone: u32 = (self.acked + 1..=acked).map(&cost).sum();
             self.flight = self.flight.saturating_sub(gone);
             let shift = |bits: u64| if n < 64 { bits >> n } else { 0 };
-            (self.kept, self.lost, self.again) = (shift(self.kept), shift(self.lost), shift(self.again));
+            for bits in [&mut self.kept, &mut self.lost, &mut self.again, &mut self.firsts] {
+                *bits = shift(*bits);
+            }
             self.acked = acked;
             self.silent = 0;
             self.measure(acked, now);
@@ -193,8 +210,8 @@ impl Outgoing {
         self.halved = self.next - 1;
     }
 
-    /// The next frame that is to be sent now, of those up to `end`, and it counts as sent.
-    pub fn send(&mut self, end: u64, cost: impl Fn(u64) -> u32, now: u64) -> Option<u64> {
+    /// The next frame that is to be sent now, of those up to `end`, and it counts as sent. `joins`: it goes with others in one datagram.
+    pub fn send(&mut self, end: u64, cost: impl Fn(u64) -> u32, joins: impl Fn(u64) -> bool, now: u64) -> Option<u64> {
         let limit = self.window.min(self.granted);
         let seq = if self.lost != 0 {
             self.acked + 1 + u64::from(self.lost.trailing_zeros())
@@ -208,6 +225,12 @@ impl Outgoing {
         if self.flight > 0 && self.flight.saturating_add(bytes) > limit {
             return None;
         }
+        let joins = joins(seq);
+        if !joins && self.is_full() {
+            return None;
+        }
+        let first = 1 << (seq - self.acked - 1);
+        self.firsts = if joins { self.firsts & !first } else { self.firsts | first };
         self.flight += bytes;
         if seq == self.next {
             self.next += 1;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use super::carrier::{Carrier, OVERHEAD, Spot};
+use super::carrier::{Carrier, OVERHEAD, Ring, Spot};
 use super::channel::Channel;
 use super::channel::out::Batch;
 use super::flow::NEVER;
@@ -99,6 +99,8 @@ pub(super) struct Home {
     pub batch: Mutex<Batch>,
     checks: OnceLock<Checks>,
     all: RwLock<HashMap<u32, Weak<Channel>>>,
+    /// Of those channels that have one.
+    rings: Mutex<HashMap<u32, Box<dyn Ring>>>,
     last: AtomicU32,
     /// All numbers have these.
     bits: u32,
@@ -129,6 +131,7 @@ impl Home {
             batch: Mutex::default(),
             checks: OnceLock::new(),
             all: RwLock::default(),
+            rings: Mutex::default(),
             last: AtomicU32::new(0),
             bits,
             busy: Mutex::default(),
@@ -155,20 +158,28 @@ impl Home {
         self.checks.get()
     }
 
-    /// A channel is to be known by a number, with which it is made.
-    pub fn add(&self, make: impl FnOnce(u32) -> Arc<Channel>) -> Arc<Channel> {
+    /// A channel is to be known by a number, with which it is made; what comes for it comes to this ring, if there is one.
+    pub fn add(&self, ring: Option<Box<dyn Ring>>, make: impl FnOnce(u32, bool) -> Arc<Channel>) -> Arc<Channel> {
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         loop {
             let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1) | self.bits;
             if number != 0 && !all.contains_key(&number) {
-                let channel = make(number);
+                let channel = make(number, ring.is_some());
+                ring.into_iter().for_each(|ring| _ = lock(&self.rings).insert(number, ring));
                 all.insert(number, Arc::downgrade(&channel));
                 return channel;
             }
         }
     }
+    /// Where what is for a channel comes, and how many datagrams may be under way there; 0: as many as there are bytes granted for.
+    pub fn spot_of(&self, number: u32) -> (Spot, u32) {
+        let rings = lock(&self.rings);
+        rings.get(&number).map_or_else(|| (self.carrier.spot(), 0), |ring| (ring.spot(), ring.slots()))
+    }
     /// A channel is gone.
     pub fn forget(&self, number: u32) {
+        let ring = lock(&self.rings).remove(&number);
+        drop(ring);
         self.all.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
     }
     fn of(&self, number: u32) -> Option<Arc<Channel>> {
@@ -258,7 +269,8 @@ impl Home {
     pub fn bytes(&self) -> usize {
         let under_way = self.requests.taken() + self.answers.taken();
         let leaving = lock(&self.batch).bytes();
-        self.carrier.bytes() + leaving + under_way * Channel::BYTES_OF_A_REQUEST + self.early.taken()
+        let rings: usize = lock(&self.rings).values().map(|ring| ring.bytes()).sum();
+        self.carrier.bytes() + rings + leaving + under_way * Channel::BYTES_OF_A_REQUEST + self.early.taken()
     }
 
     /// What has happened, for who looks for losses.

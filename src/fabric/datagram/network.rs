@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::carrier::{Carrier, SPOT, Spot};
+use super::carrier::{Carrier, Ring, SPOT, Spot};
 use super::channel::Channel;
 use super::channel::out::LEFT_ALONE;
 use super::home::{Home, SILENCE_NS};
@@ -72,6 +72,16 @@ impl Datagrams {
     pub(in crate::fabric) fn has_come(&self, some: bool) {
         self.home.sleeper.has_come(some);
     }
+    /// A channel for whose other end there is room of its own here.
+    pub(in crate::fabric) fn pair_with_ring(&self) -> Result<Arc<dyn Pair>> {
+        self.channel(Some(self.home.carrier.ring()?))
+    }
+    fn channel(&self, ring: Option<Box<dyn Ring>>) -> Result<Arc<dyn Pair>> {
+        let token = u64::from_le_bytes(random()?);
+        Ok(self.home.add(ring, |number, has_ring| {
+            Arc::new_cyclic(|this| Channel::new(&self.home, this, Name { number, token }, has_ring))
+        }))
+    }
     /// [Sleeps](Device::sleep), also until one of these descriptors is readable.
     pub(in crate::fabric) fn sleep_beside(&self, at_most: Option<Duration>, others: &[RawFd]) -> bool {
         let home = &self.home;
@@ -81,7 +91,7 @@ impl Datagrams {
             let at_most = (left < u64::MAX / 2).then(|| Duration::from_nanos(left));
             let readable = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
             let mut fds = vec![wake, readable(home.carrier.fd())];
-            fds.extend(others.iter().map(|fd| readable(*fd)));
+            fds.extend(others.iter().copied().chain(home.carrier.rings_fd()).map(readable));
             let _ = poll_for(&mut fds, at_most);
             home.is_awake();
             home.carrier.is_awake();
@@ -132,9 +142,7 @@ impl Device for Datagrams {
     }
 
     fn pair(&self, _depth: u32) -> Result<Arc<dyn Pair>> {
-        let token = u64::from_le_bytes(random()?);
-        let make = |number| Arc::new_cyclic(|this| Channel::new(&self.home, this, Name { number, token }));
-        Ok(self.home.add(make))
+        self.channel(None)
     }
 
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {

@@ -1,17 +1,20 @@
-//! Datagrams by UDP: one socket of the process, over which it reaches all others.
+//! Datagrams by UDP: one socket of the process, over which it reaches all others, and one more for each peer that has a ring.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::carrier::{BATCH, Carrier, SPOT, Spot};
+use super::carrier::{BATCH, Carrier, Ring, SPOT, Spot};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::lock;
 use crate::base::system::set_option;
 use crate::fabric::served::port::{Port, native};
+use rings::Rings;
+
+mod rings;
 
 /// Bytes of a datagram at most where a packet could be longer (the loopback's): more of them find room at the receiver, and two are a group.
 const LONGEST: usize = (32 << 10) - 64;
@@ -37,6 +40,7 @@ pub struct Udp {
     /// The system takes groups.
     groups: AtomicBool,
     buffers: Mutex<Buffers>,
+    rings: OnceLock<Arc<Rings>>,
 }
 
 /// Words in which the system is told, or tells, how long each datagram of a group is.
@@ -67,6 +71,29 @@ impl Buffers {
         }
         Buffers { bytes, _parts: parts, control, messages }
     }
+
+    /// Hands over what has come to a socket, as many groups as there are places; may there be more?
+    fn receive(&mut self, socket: &UdpSocket, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        let Buffers { bytes, control, messages, .. } = self;
+        for (message, words) in messages.iter_mut().zip(control) {
+            if message.msg_hdr.msg_controllen != size_of::<Control>() as _ {
+                message.msg_hdr.msg_control = words.as_mut_ptr().cast();
+                message.msg_hdr.msg_controllen = size_of::<Control>() as _;
+            }
+        }
+        // SAFETY: buffers as long as said, this thread's.
+        let n = unsafe {
+            let (fd, none) = (socket.as_raw_fd(), std::ptr::null_mut());
+            libc::recvmmsg(fd, messages.as_mut_ptr(), RECEIVED as u32, libc::MSG_DONTWAIT, none)
+        };
+        let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+        for (message, group) in messages[..n].iter().zip(bytes.chunks_exact(PLACE)) {
+            let len = message.msg_len as usize;
+            let each = length_of_each(&message.msg_hdr, len);
+            group[..len].chunks(each).for_each(&mut *with);
+        }
+        Ok(n == RECEIVED)
+    }
 }
 
 impl Udp {
@@ -76,11 +103,7 @@ impl Udp {
         let socket = UdpSocket::bind((port.ip, 0)).map_err(system)?;
         socket.set_nonblocking(true).map_err(system)?;
         let number = socket.local_addr().map_err(system)?.port();
-        // More than the system allows everybody if this process may, otherwise that.
-        for (force, option) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
-            set_option(&socket, libc::SOL_SOCKET, option, ROOM);
-            set_option(&socket, libc::SOL_SOCKET, force, ROOM);
-        }
+        set_room(&socket, ROOM);
         let (level, errors) = match port.ip {
             IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVERR),
             IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
@@ -90,10 +113,9 @@ impl Udp {
         let mtu = mtu.and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_MTU);
         let most = (mtu.max(576) - HEADERS[usize::from(port.ip.is_ipv6())]).min(LONGEST);
         let room = room_of(&socket);
-        // Where that is refused each comes by itself.
-        set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+        has_groups(&socket);
         let (groups, buffers) = (AtomicBool::new(true), Mutex::new(Buffers::new()));
-        Ok(Udp { port, socket, number, most, room, groups, buffers })
+        Ok(Udp { port, socket, number, most, room, groups, buffers, rings: OnceLock::new() })
     }
 
     /// Sends one datagram; has it left?
@@ -164,6 +186,19 @@ fn not_sent(e: io::Error) -> io::Result<Not> {
 
 /// Bytes of a place where a group is received.
 const PLACE: usize = 64 << 10;
+
+/// Asks for room for so many bytes: more than the system allows everybody if this process may, otherwise that.
+fn set_room(socket: &UdpSocket, bytes: i32) {
+    for (force, option) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+        set_option(socket, libc::SOL_SOCKET, option, bytes);
+        set_option(socket, libc::SOL_SOCKET, force, bytes);
+    }
+}
+
+/// Groups come in one piece; where that is refused each datagram comes by itself.
+fn has_groups(socket: &UdpSocket) {
+    set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+}
 
 /// Bytes for which the system has room, the half of what it counts.
 fn room_of(socket: &UdpSocket) -> u32 {
@@ -283,6 +318,16 @@ impl Carrier for Udp {
     fn spot(&self) -> Spot {
         spot(self.port.ip, self.number)
     }
+    fn ring(&self) -> Result<Box<dyn Ring>> {
+        let rings = match self.rings.get() {
+            Some(rings) => rings,
+            None => {
+                let made = Rings::new()?;
+                self.rings.get_or_init(|| made)
+            }
+        };
+        Ok(Box::new(rings.add(self.port.ip, self.most)?))
+    }
 
     unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize> {
         let (mut there, len) = native(address_of(to));
@@ -329,25 +374,13 @@ impl Carrier for Udp {
 
     fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let mut buffers = lock(&self.buffers);
-        let Buffers { bytes, control, messages, .. } = &mut *buffers;
-        for (message, words) in messages.iter_mut().zip(control) {
-            if message.msg_hdr.msg_controllen != size_of::<Control>() as _ {
-                message.msg_hdr.msg_control = words.as_mut_ptr().cast();
-                message.msg_hdr.msg_controllen = size_of::<Control>() as _;
+        let mut more = false;
+        if let Some(rings) = self.rings.get() {
+            for socket in rings.with_something() {
+                more |= buffers.receive(&socket, with).unwrap_or(false);
             }
         }
-        // SAFETY: buffers as long as said, this thread's.
-        let n = unsafe {
-            let (fd, none) = (self.socket.as_raw_fd(), std::ptr::null_mut());
-            libc::recvmmsg(fd, messages.as_mut_ptr(), RECEIVED as u32, libc::MSG_DONTWAIT, none)
-        };
-        let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
-        for (message, group) in messages[..n].iter().zip(bytes.chunks_exact(PLACE)) {
-            let len = message.msg_len as usize;
-            let each = length_of_each(&message.msg_hdr, len);
-            group[..len].chunks(each).for_each(&mut *with);
-        }
-        Ok(n == RECEIVED)
+        Ok(buffers.receive(&self.socket, with)? || more)
     }
 
     fn refusals(&self, with: &mut dyn FnMut(&Spot)) {
@@ -362,6 +395,9 @@ impl Carrier for Udp {
 
     fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+    fn rings_fd(&self) -> Option<RawFd> {
+        self.rings.get().map(|rings| rings.fd())
     }
     /// The system knows whether its host can be reached: nobody takes calls of TCP there, which is an answer.
     fn why_silent(&self, of: &Spot) -> Option<String> {

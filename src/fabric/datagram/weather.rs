@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::carrier::{Carrier, Spot};
+use super::carrier::{Carrier, Ring, Spot};
 use crate::base::clock::now_ns;
 use crate::base::config::Weather;
 use crate::base::error::Result;
@@ -95,6 +95,9 @@ impl Carrier for Weathered {
     fn spot(&self) -> Spot {
         self.carrier.spot()
     }
+    fn ring(&self) -> Result<Box<dyn Ring>> {
+        self.carrier.ring()
+    }
 
     unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize> {
         self.send_late();
@@ -129,6 +132,9 @@ impl Carrier for Weathered {
     }
     fn fd(&self) -> RawFd {
         self.carrier.fd()
+    }
+    fn rings_fd(&self) -> Option<RawFd> {
+        self.carrier.rings_fd()
     }
     fn arm(&self) -> Result<()> {
         self.carrier.arm()

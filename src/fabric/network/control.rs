@@ -69,8 +69,8 @@ pub(super) struct Shared {
     pub hooks: OnceLock<Hooks>,
     /// When a connection that is between two states is to be looked at next, in nanoseconds; [`SETTLED`]: none is.
     pub due_ns: AtomicU64,
-    pub rooms: OnceLock<[Arc<Room>; 2]>,
-    pub places: [usize; 2],
+    pub rooms: OnceLock<[Arc<Room>; 3]>,
+    pub places: [usize; 3],
     /// The peers whose connections wait for a place, of each kind.
     pub in_line: [Mutex<VecDeque<u32>>; 2],
     pub patience_ns: u64,
@@ -190,11 +190,11 @@ impl Fabric {
     pub fn forgotten(&self) -> u64 {
         self.shared.forgotten.load(Ordering::Relaxed)
     }
-    /// Where peers are reached by two ways: turns that were connected, connections given up for others, turns that the peer had no place for, and
-    /// peers that were connected again soon.
-    pub fn switches(&self) -> Option<[u64; 4]> {
-        let Switching { connected, left, declined, again, .. } = &self.shared.switching;
-        let all = [connected, left, declined, again].map(|n| n.load(Ordering::Relaxed));
+    /// Where peers are reached by several ways: turns that were connected, that had rings, connections given up for others, turns that the peer
+    /// had no place for, and peers that were connected again soon.
+    pub fn switches(&self) -> Option<[u64; 5]> {
+        let Switching { connected, rings, left, declined, again, .. } = &self.shared.switching;
+        let all = [connected, rings, left, declined, again].map(|n| n.load(Ordering::Relaxed));
         self.shared.device.has_ways().then_some(all)
     }
     /// The device in use.

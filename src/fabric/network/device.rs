@@ -328,6 +328,10 @@ pub trait Pair: Send + Sync {
     fn break_off(&self) -> Result<()>;
     /// What a [`Completion::code`] means.
     fn explain(&self, code: i32) -> String;
+    /// What was lost on its way and had to be sent again so far, where that is known.
+    fn repairs(&self) -> u64 {
+        0
+    }
     /// Bytes of registered memory of its own.
     fn bytes(&self) -> usize;
     /// Makes room for so many completions only, so that some may be lost: to see what comes of it.

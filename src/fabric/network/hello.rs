@@ -71,7 +71,7 @@ const KINDS: [Kind; 21] = [
 ];
 
 /// The ways that a packet can name.
-const ON_THE_WIRE: [Way; 2] = [Way::Connected, Way::Shared];
+const ON_THE_WIRE: [Way; 3] = [Way::Connected, Way::Shared, Way::Ring];
 
 /// Where a process answers datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -244,7 +244,7 @@ pub(super) mod tests {
     proptest! {
         /// Of any bytes nothing is taken but what says the same when it is put together again.
         #[test]
-        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), DATAGRAM), kind in 0u8..24, way in 0u8..3, magic: bool) {
+        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), DATAGRAM), kind in 0u8..24, way in 0u8..4, magic: bool) {
             if magic {
                 b[..8].copy_from_slice(&MAGIC.to_le_bytes());
                 b[8..12].copy_from_slice(&[kind, 0, way, 0]);

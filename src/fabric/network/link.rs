@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
 use super::control::Shared;
+use super::costs::Timed;
 use super::device::{Device, End, Limits, Pair};
 use super::forget::{Attempts, Lives};
 use super::handshake::Handshake;
@@ -115,6 +116,8 @@ pub struct Link {
     pub(super) completed: AtomicU64,
     /// Completions taken.
     taken: AtomicU64,
+    /// Where there are several ways, of one request the time is taken.
+    pub(super) timed: Option<Timed>,
     /// Where they come; one thread at a time.
     queue: Mutex<Option<Arc<dyn Pair>>>,
     /// The queue pair, to break it off without the lock.
@@ -175,6 +178,7 @@ impl Link {
             up: AtomicBool::new(false),
             completed: AtomicU64::new(0),
             taken: AtomicU64::new(0),
+            timed: home.device.has_ways().then(Timed::default),
             queue: Mutex::default(),
             current: Mutex::default(),
             ending: Ending::default(),
@@ -206,6 +210,7 @@ impl Link {
     pub(super) fn drop_pair(&self, posted: &mut Posted) {
         let Some(Made { pair, taken, .. }) = posted.made.take() else { return };
         self.arrivals.forget(pair.number());
+        self.timed.iter().for_each(Timed::forget);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
         drop(pair);

@@ -18,6 +18,7 @@
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
 //! | `ways` | which way each peer is to take, by how much goes there |
+//! | `costs` | what the ways cost here |
 //! | `switching` | has the links take these ways |
 //! | [`own`] | the connection with oneself |
 //! | [`control`] | this process on the fabric: first contact (`contact`), and the thread that answers |
@@ -28,6 +29,7 @@ mod arrivals;
 pub mod bounce;
 pub mod cache;
 pub mod control;
+mod costs;
 pub mod device;
 mod forget;
 mod handshake;

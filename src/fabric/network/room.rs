@@ -1,7 +1,7 @@
-//! How many connections, and how many contexts, the processes of a node may have together: tables in memory that they share.
+//! How many connections, contexts and rings the processes of a node may have together: tables in memory that they share.
 //!
-//! Each connection takes a place of its table for as long as its queue pair exists, each context of the other for as long as its memory is
-//! registered. A place says whose it is in one word, so it is taken
+//! Each connection takes a place of its table for as long as its queue pair exists, each context of the second for as long as its memory is
+//! registered, each ring of the third for as long as it is there. A place says whose it is in one word, so it is taken
 //! and given back by one exchange, and what a process held that has died is found and given back by whoever finds no place free.
 //!
 //! ```text
@@ -27,8 +27,8 @@ use crate::fabric::shm::region::Mapping;
 pub const PLACES_MOST: usize = 1 << 16;
 /// Bytes of a table: its clock, and the places.
 const TABLE_BYTES: usize = size_of::<Clock>() + PLACES_MOST * size_of::<Seat>();
-/// Bytes of both tables, that of connections first.
-pub const TABLES_BYTES: usize = 2 * TABLE_BYTES;
+/// Bytes of the tables, in the order of [`Which`], that of rings last.
+pub const TABLES_BYTES: usize = 3 * TABLE_BYTES;
 
 #[repr(C, align(64))]
 struct Clock {
@@ -67,6 +67,9 @@ pub(super) enum Which {
     Contexts = 1,
 }
 
+/// Which table is that of rings, which nobody is asked to give up.
+pub(super) const RINGS: usize = 2;
+
 /// Whose place is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Least {
@@ -93,13 +96,17 @@ impl Drop for Taken {
 const ASKED_MS: u32 = 50;
 
 impl Room {
-    /// The tables in this window, of [`TABLES_BYTES`], with so many places for all: connections, and contexts, without which there are none.
-    pub fn both(tables: Arc<Mapping>, [pairs, contexts]: [usize; 2], rank: u32) -> [Arc<Room>; 2] {
+    /// The tables in this window, of [`TABLES_BYTES`], with so many places for all: connections, contexts, without which there are none of the
+    /// others, and rings.
+    pub fn all(tables: Arc<Mapping>, [pairs, contexts, rings]: [usize; 3], rank: u32) -> [Arc<Room>; 3] {
         let me = std::process::id();
         let me = (me as u64) << 32 | life(me).ok().flatten().unwrap_or(UNKNOWN) as u64;
-        [(0, pairs.min(contexts)), (TABLE_BYTES, contexts)].map(|(at, limit)| {
-            Arc::new(Room { tables: tables.clone(), at, limit: limit.clamp(1, PLACES_MOST), me, rank })
-        })
+        [(pairs.max(1), Which::Pairs as usize), (contexts.max(1), Which::Contexts as usize), (rings, RINGS)].map(
+            |(limit, at)| {
+                let (at, limit) = (at * TABLE_BYTES, limit.min(contexts.max(1)).min(PLACES_MOST));
+                Arc::new(Room { tables: tables.clone(), at, limit, me, rank })
+            },
+        )
     }
     /// Places for all processes of the node.
     pub fn limit(&self) -> usize {
@@ -242,7 +249,7 @@ mod tests {
     fn places_are_counted_over_processes_and_come_back_from_the_dead() {
         let region = Region::create(0, 1).expect("a region");
         let window = region.map(NODE_AT, TABLES_BYTES).expect("a window");
-        let [room, contexts] = Room::both(std::sync::Arc::new(window), [4, 5], 0);
+        let [room, contexts, rings] = Room::all(std::sync::Arc::new(window), [4, 5, 1], 0);
         let places: Vec<usize> = (10..14).map(|peer| room.take(peer).expect("a place")).collect();
         assert_eq!(room.take(14), None);
         assert_eq!(room.taken(), (4, 4));
@@ -273,6 +280,7 @@ mod tests {
         // Of the contexts only those that are idle.
         let places: Vec<usize> = (10..15).map(|peer| contexts.take(peer).expect("a place")).collect();
         assert_eq!((contexts.take(15), contexts.taken(), room.taken()), (None, (5, 5), (1, 1)));
+        assert_eq!((rings.take(3), rings.take(4), rings.taken(), contexts.taken()), (Some(0), None, (1, 1), (5, 5)));
         assert_eq!(contexts.least_useful(true, 0, |_| true), None);
         [3, 1, 2].into_iter().for_each(|n| contexts.set_idle(places[n], true));
         contexts.set_idle(places[2], false);

@@ -258,6 +258,7 @@ impl Shared {
         }
         if up && changed {
             posted.times.up = (now, posted.last);
+            self.has_switched(posted, now);
             traced!(link.note(What::Connected, posted.hand.turn()));
             tell(Level::Debug, || {
                 format!("connected with rank {} (its {}. connection)", link.peer, posted.hand.turn())

@@ -15,6 +15,9 @@
 //! for itself, and each pays in a book what its choice would have cost. The one that was cheapest lately is followed;
 //! another one only when what it has saved pays for going over to it.
 //!
+//! Where all share the buffers messages are lost when many send at a time, and their repair takes longer than anything else:
+//! so what a source has lost there, beyond what it loses in a ring, counts as latency of its messages.
+//!
 //! Nothing here knows of clocks, or of connections: the caller says when a window is over, and what has come of a
 //! change.
 
@@ -24,7 +27,7 @@ use std::collections::HashMap;
 mod tests;
 
 /// How messages of a source come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Way {
     /// Connectionless, into buffers that all sources share.
@@ -51,6 +54,8 @@ pub(super) struct Costs {
     pub(super) latency: [f32; 3],
     /// Of coming to the way from another.
     pub(super) switch: [f32; 3],
+    /// Of repairing a loss.
+    pub(super) repair: f32,
 }
 
 impl Costs {
@@ -62,9 +67,10 @@ impl Costs {
         if from == to { 0. } else { self.switch[to as usize] }
     }
 
-    /// Of a message, against the shared buffers.
-    fn saves(&self, way: Way) -> f32 {
-        self.latency(Way::Shared) - self.latency(way)
+    /// Of a message, against the shared buffers, of which so many are lost in these and so many elsewhere.
+    fn saves(&self, way: Way, (shared, elsewhere): (f32, f32)) -> f32 {
+        let losses = if way == Way::Shared { 0. } else { (shared - elsewhere).max(0.) };
+        self.latency(Way::Shared) - self.latency(way) + losses * self.repair
     }
 }
 
@@ -107,16 +113,23 @@ impl Rule {
 const SLOW: f32 = 15. / 16.;
 const FAST: f32 = 1. / 2.;
 const BOOK: f64 = 15. / 16.;
+/// The same of losses, where they are seen and where not; and of fewer messages than these a loss says little.
+const LOSSES: f32 = 7. / 8.;
+const FADES: f32 = 127. / 128.;
+const FEW: f32 = 64.;
 
 /// A source in the table.
 #[derive(Clone, Debug)]
 struct Source {
     peer: u32,
-    /// Messages in the window that is under way.
+    /// Messages in the window that is under way, and losses.
     now: u32,
+    lost: u32,
     all: f32,
     slow: f32,
     fast: f32,
+    /// Of a message of its: losses in the shared buffers, and in a ring, if it had one.
+    loses: [Option<f32>; 2],
     /// As each rule has chosen, and as it is.
     chosen: [Way; RULES.len()],
     is: Way,
@@ -124,7 +137,8 @@ struct Source {
 
 impl Source {
     fn new(peer: u32) -> Source {
-        Source { peer, now: 0, all: 0., slow: 0., fast: 0., chosen: Default::default(), is: Way::Shared }
+        let chosen = Default::default();
+        Source { peer, now: 0, lost: 0, all: 0., slow: 0., fast: 0., loses: [None; 2], chosen, is: Way::Shared }
     }
 
     fn has_a_place(&self) -> bool {
@@ -133,6 +147,28 @@ impl Source {
 
     fn weight(&self) -> f32 {
         self.now as f32 + self.slow
+    }
+
+    /// Losses of a message in the shared buffers, and elsewhere, which are those of the network.
+    fn losses(&self, rings: f32) -> (f32, f32) {
+        (self.loses[0].unwrap_or(0.), self.loses[1].unwrap_or(rings))
+    }
+
+    /// Takes over what was lost in a window, by the way that it is on.
+    fn note_losses(&mut self) {
+        let lost = std::mem::take(&mut self.lost) as f32;
+        let (now, other) = match self.is {
+            Way::Shared => (0, 1),
+            Way::Ring => (1, 0),
+            Way::Connected => return,
+        };
+        if self.now > 0 {
+            let share = lost / (self.now as f32).max(FEW);
+            let before = self.loses[now];
+            self.loses[now] = Some(before.map_or(share, |before| before * LOSSES + share * (1. - LOSSES)));
+        }
+        // What is not seen any more may have changed.
+        self.loses[other] = self.loses[other].map(|share| share * FADES);
     }
 }
 
@@ -186,13 +222,23 @@ pub(super) struct Ways {
     books: [f64; RULES.len()],
     /// Whom we follow.
     followed: usize,
+    /// Losses of a message in a ring, of all sources that have one.
+    rings_lose: f32,
 }
 
 impl Ways {
     /// With a table of twice as many sources as `keeps`, beside those that have a place.
     pub(super) fn new(keeps: usize) -> Ways {
         let (sources, by_peer) = Default::default();
-        Ways { sources, by_peer, keeps: keeps.max(1), windows: 0, books: [0.; RULES.len()], followed: 0 }
+        Ways {
+            sources,
+            by_peer,
+            keeps: keeps.max(1),
+            windows: 0,
+            books: [0.; RULES.len()],
+            followed: 0,
+            rings_lose: 0.,
+        }
     }
 
     /// Bytes of the table.
@@ -215,6 +261,14 @@ impl Ways {
         };
         let now = &mut self.sources[at].now;
         *now = now.saturating_add(messages);
+    }
+
+    /// So many of its messages, at least, were lost on their way and sent again.
+    pub(super) fn lost(&mut self, peer: u32, losses: u32) {
+        if let Some(at) = self.by_peer.get(&peer) {
+            let lost = &mut self.sources[*at].lost;
+            *lost = lost.saturating_add(losses);
+        }
     }
 
     fn forget_the_light(&mut self) {
@@ -260,10 +314,13 @@ impl Ways {
     fn close_window(&mut self, costs: &Costs) {
         self.windows += 1;
         self.books.iter_mut().for_each(|book| *book *= BOOK);
+        self.sources.iter_mut().for_each(Source::note_losses);
+        let (lost, n) = self.sources.iter().filter_map(|s| s.loses[1]).fold((0., 0.), |(sum, n), x| (sum + x, n + 1.));
+        self.rings_lose = if n > 0. { lost / n } else { self.rings_lose * FADES };
         for source in &mut self.sources {
-            let now = source.now as f32;
+            let (now, losses) = (source.now as f32, source.losses(self.rings_lose));
             for (book, way) in self.books.iter_mut().zip(source.chosen) {
-                *book += (now * costs.latency(way)) as f64;
+                *book += (now * (costs.latency(Way::Shared) - costs.saves(way, losses))) as f64;
             }
             // Who is new has not been silent before: the short memory takes him as he is, the long one as far as there
             // was a before.
@@ -277,16 +334,16 @@ impl Ways {
     /// Makes the choice of a rule; what its switching costs.
     fn choose(&mut self, rule: usize, budgets: &Budgets, costs: &Costs) -> f32 {
         let windows = self.windows as f32;
-        let holds = RULES[rule].holds(windows);
+        let (holds, rings_lose) = (RULES[rule].holds(windows), self.rings_lose);
         let worth = |source: &Source, way: Way| {
             let (is, expected) = (source.chosen[rule], RULES[rule].expects(source, windows));
             if RULES[rule] == Rule::Still && is != Way::Shared && expected > 0. {
                 return if way == is { f32::INFINITY } else { 0. };
             }
-            expected * holds * costs.saves(way) - costs.switching(is, way)
+            expected * holds * costs.saves(way, source.losses(rings_lose)) - costs.switching(is, way)
         };
         // Who is to have a place, by what the better one is worth more than none.
-        let better = if costs.saves(Way::Connected) >= costs.saves(Way::Ring) { Way::Connected } else { Way::Ring };
+        let better = if costs.latency(Way::Connected) <= costs.latency(Way::Ring) { Way::Connected } else { Way::Ring };
         let gains =
             |source: &Source| worth(source, Way::Connected).max(worth(source, Way::Ring)) - worth(source, Way::Shared);
         let mut order: Vec<(f32, usize)> = self

@@ -1,6 +1,6 @@
 //! Datagrams by a queue pair of unreliable datagrams (UD): a carrier of channels, with which a process needs no connection at all.
 //!
-//! What comes lands in receives that all peers share; each is posted again as soon as it has been looked at. What leaves is copied to places
+//! What comes lands in receives that all peers share, or in those of a [ring](super::rings) that a busy peer has for itself; each is posted again as soon as it has been looked at. What leaves is copied to places
 //! of their own, which are free again when the device has done with them.
 
 use std::collections::HashMap;
@@ -14,20 +14,23 @@ use super::ffi::{SendFlags, SendWr, Sge, Wc, opcode, wc_status};
 use super::network::{QKEY, Reached};
 use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair};
+use super::rings::Rings;
 use crate::base::error::Result;
 use crate::base::lock::lock;
-use crate::fabric::datagram::carrier::{Carrier, OVERHEAD, SPOT, Spot};
+use crate::fabric::datagram::carrier::{Carrier, OVERHEAD, Ring, SPOT, Spot};
 use crate::fabric::network::device::{Access, Address, OPAQUE};
-use crate::fabric::network::region::{Arena, Domain};
+use crate::fabric::network::region::Arena;
 
 /// Receives of a process, each of a packet: four of them have the 2048 of the paper's node.
 const RECEIVES: usize = 512;
+/// Completions of what comes for which there is room, without rings.
+pub(super) const COMPLETIONS: u32 = RECEIVES as u32 + 16;
 /// Datagrams that are on their way to the device at most.
 const SENDS: usize = 64;
 /// Ways to peers that are kept; of more all are made anew, when they are needed.
 const WAYS: usize = 1024;
 /// Bytes that a receive has in front: the global route header.
-const GRH: usize = 40;
+pub(super) const GRH: usize = 40;
 /// Completions that are taken at a time.
 const AT_A_TIME: usize = 32;
 
@@ -35,10 +38,9 @@ const AT_A_TIME: usize = 32;
 pub struct Ud {
     // The queue pair before what it uses: dropped first.
     pair: QueuePair,
+    rings: Arc<Rings>,
     port: Port,
     protection: Arc<Protection>,
-    /// Where the arenas below are registered.
-    _domain: Arc<Domain>,
     sending: Mutex<Sending>,
     sent: Arc<CompletionQueue>,
     queue: Arc<CompletionQueue>,
@@ -55,7 +57,7 @@ struct Sending {
 }
 
 /// Bytes from one receive to the next.
-fn stride(port: &Port) -> usize {
+pub(super) fn stride(port: &Port) -> usize {
     (GRH + port.mtu as usize).next_multiple_of(64)
 }
 
@@ -66,17 +68,18 @@ impl Ud {
         let domain = protection.domain();
         let channel = Channel::new(&port.device)?;
         let sent = CompletionQueue::new(&port.device, SENDS as u32 + 16, None)?;
-        let queue = CompletionQueue::new(&port.device, RECEIVES as u32 + 16, Some(&channel))?;
+        let queue = CompletionQueue::new(&port.device, COMPLETIONS, Some(&channel))?;
         let depth = Depth { sends: SENDS as u32, receives: RECEIVES as u32, pieces: 1, inline: 0 };
         let pair = QueuePair::datagrams(&protection, &port, [&sent, &queue], depth, QKEY)?;
         let receives = Arena::new(&domain, RECEIVES * stride(&port), Access::LOCAL_WRITE)?;
         let memory = Arena::new(&domain, SENDS * port.mtu as usize, Access::LOCAL_WRITE)?;
         let sending = Sending { memory, free: (0..SENDS).collect(), ways: vec![None; SENDS] };
+        let rings = Rings::new(&port, &protection, &domain, [&sent, &queue], COMPLETIONS);
         let ud = Ud {
             pair,
+            rings,
             port,
             protection,
-            _domain: domain,
             sending: Mutex::new(sending),
             sent,
             queue,
@@ -92,6 +95,11 @@ impl Ud {
         let (at, len) = (self.receives.as_ptr() as u64 + (n * stride(&self.port)) as u64, GRH + self.port.mtu as usize);
         // SAFETY: places lie within the arena, and each is posted again only after its datagram has been read.
         unsafe { self.pair.post_receive(n as u64, at, len as u32, self.receives.region().lkey()) }
+    }
+
+    /// Where what came to a place begins.
+    fn datagram(&self, place: usize) -> *const u8 {
+        self.receives.as_ptr().wrapping_add(place * stride(&self.port) + GRH).cast_const()
     }
 
     /// The way to a peer; `None`: the network does not say now where that is.
@@ -152,6 +160,10 @@ impl Carrier for Ud {
         std::array::from_fn(|k| address.0[k])
     }
 
+    fn ring(&self) -> Result<Box<dyn Ring>> {
+        Ok(Box::new(self.rings.add()?))
+    }
+
     unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize> {
         // What cannot be reached now is lost, as it might be further on.
         let Some(way) = self.way(to) else { return Ok(ends.len()) };
@@ -190,13 +202,28 @@ impl Carrier for Ud {
         let mut wc = [Wc::default(); AT_A_TIME];
         let n = self.queue.poll(&mut wc).map_err(|e| io::Error::other(e.detail().to_owned()))?;
         for c in &wc[..n] {
-            let (place, len) = (c.wr_id as usize, (c.byte_len as usize).saturating_sub(GRH));
-            if c.status == wc_status::SUCCESS && place < RECEIVES && len <= self.port.mtu as usize {
-                let at = self.receives.as_ptr().wrapping_add(place * stride(&self.port) + GRH);
+            let (ring, place) = ((c.wr_id >> 32) as u32, c.wr_id as u32 as usize);
+            let len = (c.byte_len as usize).saturating_sub(GRH);
+            let ring = match ring {
+                0 => None,
+                // Of one that is gone nothing is wanted any more.
+                number => match self.rings.of(number) {
+                    Some(ring) => Some(ring),
+                    None => continue,
+                },
+            };
+            let at = match &ring {
+                Some(ring) => ring.datagram(&self.port, place),
+                None => (place < RECEIVES).then(|| self.datagram(place)),
+            };
+            if let Some(at) = at.filter(|_| c.status == wc_status::SUCCESS && len <= self.port.mtu as usize) {
                 // SAFETY: the datagram lies in its place of the arena, which the device has finished with.
                 with(unsafe { std::slice::from_raw_parts(at, len) });
             }
-            let _ = self.post_receive(place);
+            let _ = match &ring {
+                Some(ring) => ring.post(&self.port, place),
+                None => self.post_receive(place),
+            };
         }
         Ok(n == wc.len())
     }

@@ -11,6 +11,7 @@
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
 //! | [`network`] | a port, as the protocol between nodes wants it |
 //! | [`carrier`] | the same port without connections: it carries the datagrams of channels |
+//! | `rings` | room for the datagrams of one peer each |
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //!
 //! Resources hold what they were made from, so none outlives another: a queue pair keeps its queues, domain and device open.
@@ -25,3 +26,4 @@ pub mod multicast;
 pub mod network;
 pub mod protection;
 pub mod queue_pair;
+mod rings;

@@ -156,7 +156,7 @@ impl Endpoint {
         lane.gauge.begin(bound.unwrap_or(Distance::Shared), self.tuning.apart_ns);
     }
 
-    /// The tables of the node's connections and contexts, which its lowest rank has in its region; if that has died already, this rank has its
+    /// The tables of the node's connections, contexts and rings, which its lowest rank has in its region; if that has died already, this rank has its
     /// own. `None`: not yet.
     pub fn node_tables(&self) -> Option<Mapping> {
         let lowest = *self.launch.local_ranks().first()?;

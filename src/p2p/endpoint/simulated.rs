@@ -43,7 +43,7 @@ impl Endpoint {
         let terms = Terms {
             keep: None,
             strict: config.verbs_strict,
-            places: [config.queue_pairs, config.contexts],
+            places: [config.queue_pairs, config.contexts, config.rings],
             ways: Choice::Random { seed: u64::from(rank), every_ns: 2_000_000 },
             patience: Duration::from_secs_f64(config.attach_s),
             comes_before: Box::new(move |peer| rank < peer),

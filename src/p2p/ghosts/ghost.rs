@@ -109,7 +109,7 @@ impl Ghost {
         let terms = Terms {
             keep: None,
             strict: false,
-            places: [PLACES_MOST; 2],
+            places: [PLACES_MOST; 3],
             ways: Choice::Busiest { fits: false },
             patience: PATIENCE,
             // The nodes of real ranks come before those of ghosts.

@@ -49,21 +49,24 @@ impl Channel {
             return true;
         }
         let now = self.home.now();
-        (state.heard_ns, state.refused_ns) = (now, 0);
+        (state.heard_ns, state.refused_ms) = (now, 0);
         state.asks |= head.asks;
         if self.hear(state, &head, now).is_err() {
             self.damaged(state);
             return true;
         }
         if head.frames > 0 && !state.shut {
-            self.home.is_heard(&mut state.stretch, now);
+            // Whoever has a ring takes nothing of what all others share.
+            if !self.has_ring {
+                self.home.is_heard(&mut state.stretch, now);
+            }
             match self.take_frames(state, &datagram[HEAD..], &head) {
                 Ok(()) => {}
                 Err(Not::Now) => state.asks = true,
                 Err(Not::Allowed(id)) => self.refuse(state, id),
                 Err(Not::Possible) => self.damaged(state),
             }
-            state.asks |= state.owed > self.home.grant() / 4;
+            state.asks |= state.owed > self.grant() / 4;
             if state.owed > 0 && state.owed_ns == NEVER && !state.gone {
                 state.owed_ns = now + HELD_NS;
                 self.home.turns.store(0, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use crate::fabric::served::frame::{HEADER, Header, Kind};
 use crate::fabric::served::memory::Memory;
 
 /// A record that comes so soon behind another, with no wait between them, is one of many, and goes with the next.
-const BURST_NS: u64 = 10_000;
+const BURST_NS: u32 = 10_000;
 /// Records that are held back until something else goes, at most.
 const HELD: u64 = 64;
 /// Turns of a wait in which what nobody waits for is left alone.
@@ -166,12 +166,17 @@ impl Batch {
         })
     }
 
+    /// Does this frame go with others in the last datagram?
+    fn joins(&self, queued: &Queued, seq: u64, most: u32) -> bool {
+        queued.is_short() && self.takes(seq, HEADER + queued.part(seq, most).1, most)
+    }
+
     /// Adds a frame. `false`: the memory that it is to be read from may not be, and it says so.
     fn add(&mut self, queued: &Queued, seq: u64, most: u32, memory: &Memory) -> bool {
         let part = queued.part(seq, most);
         let (from, len) = part;
         let is_short = queued.is_short();
-        if !(is_short && self.takes(seq, HEADER + len, most)) {
+        if !self.joins(queued, seq, most) {
             self.begin(seq);
         }
         let (header, at) = (queued.header_of(seq, part), self.bytes.len());
@@ -258,7 +263,7 @@ impl Channel {
         self.enqueue(state, header, body, to.most);
         state.last = id;
         let is_record = matches!(data, Data::Record(_));
-        let soon = now.saturating_sub(std::mem::replace(&mut state.posted_ns, now)) < BURST_NS;
+        let soon = (now as u32).wrapping_sub(std::mem::replace(&mut state.posted_ns, now as u32)) < BURST_NS;
         let burst = is_record && !self.waited.swap(false, Ordering::Relaxed) && soon;
         let held = state.end - state.out.acked();
         if (later || burst) && held < HELD {
@@ -311,8 +316,8 @@ impl Channel {
                 batch.begin(0);
             }
             word = false;
-            // If somebody waits for a request, or something waits for room.
-            let asks = asks || batch.asks || state.out.next() <= state.end;
+            // If somebody waits for a request, or something waits for room, or the next would.
+            let asks = asks || batch.asks || state.out.next() <= state.end || state.out.is_full();
             let left = self.send(state, &mut batch, &to, asks, now);
             if refused.is_some() {
                 self.shut(state);
@@ -330,8 +335,14 @@ impl Channel {
         let State { out, queue, end, .. } = state;
         while !batch.is_full() {
             let before = out.next();
-            let seq = out.send(*end, |seq| cost(queue, seq, most), now)?;
-            count(if seq < before { &self.home.counts.again } else { &self.home.counts.sent }, 1);
+            let joins = |seq| batch.joins(of_frame(queue, seq), seq, most);
+            let seq = out.send(*end, |seq| cost(queue, seq, most), joins, now)?;
+            if seq < before {
+                self.again.fetch_add(1, Ordering::Relaxed);
+                count(&self.home.counts.again, 1);
+            } else {
+                count(&self.home.counts.sent, 1);
+            }
             let queued = of_frame(queue, seq);
             if !batch.add(queued, seq, most, &self.home.memory) {
                 return Some(());
@@ -343,7 +354,7 @@ impl Channel {
     /// Sends them; have all left?
     fn send(&self, state: &mut State, batch: &mut Batch, to: &Other, asks: bool, now: u64) -> bool {
         let Some(checks) = self.home.checks() else { return false };
-        let granted = self.home.grant();
+        let granted = self.grant();
         let n = batch.all.len();
         for (k, one) in batch.all.iter().enumerate() {
             let head = Head {

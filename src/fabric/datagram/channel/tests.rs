@@ -36,11 +36,16 @@ const WORDS: usize = 64 << 10;
 
 impl End {
     fn new(carrier: Box<dyn Carrier>) -> End {
+        End::with_ring(carrier, false)
+    }
+    fn with_ring(carrier: Box<dyn Carrier>, has_ring: bool) -> End {
         let memory = Arc::<Memory>::default();
         let home = Arc::new(Home::new(carrier, memory.clone(), Sleeper::new().expect("a descriptor"), 0));
         home.know(&Key::of(b"the job's"));
         let token = u64::from_le_bytes(crate::base::key::random().expect("random bytes"));
-        let channel = home.add(|number| Arc::new_cyclic(|this| Channel::new(&home, this, Name { number, token })));
+        let ring = has_ring.then(|| home.carrier.ring().expect("a ring"));
+        let make = |number, has| Arc::new_cyclic(|this| Channel::new(&home, this, Name { number, token }, has));
+        let channel = home.add(ring, make);
         let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
         let access = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         // SAFETY: lives as long.
@@ -75,11 +80,16 @@ impl End {
 }
 
 fn pair(weather: Option<Weather>) -> [End; 2] {
+    pair_with([false; 2], weather)
+}
+
+/// A pair, of which these have rings for what the other one sends.
+fn pair_with(rings: [bool; 2], weather: Option<Weather>) -> [End; 2] {
     let carrier = |seed: u64| match &weather {
         Some(weather) => Box::new(Weathered::new(udp(), Weather { seed, ..weather.clone() })) as Box<dyn Carrier>,
         None => udp(),
     };
-    let ends = [End::new(carrier(1)), End::new(carrier(2))];
+    let ends = [1, 2].map(|k| End::with_ring(carrier(k), rings[k as usize - 1]));
     ends[0].channel.connect(&ends[1].channel.end()).expect("connected");
     ends[1].channel.connect(&ends[0].channel.end()).expect("connected");
     ends
@@ -113,7 +123,10 @@ fn a_quiet_channel_takes_400_bytes() {
 
 /// Writes of all lengths, numbers, reads and changes in both directions at once, as a lot says.
 fn all_of_it(weather: Option<Weather>, rounds: usize) {
-    let mut ends = pair(weather);
+    all_of_it_between(pair(weather), rounds);
+}
+
+fn all_of_it_between(mut ends: [End; 2], rounds: usize) {
     let mut lot = Lot::new(7);
     let long: Vec<u64> = (0..WORDS as u64 / 4).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let back: Vec<AtomicU64> = (0..2 * WORDS).map(|_| AtomicU64::new(0)).collect();
@@ -183,11 +196,47 @@ fn all_requests_in_bad_weather() {
     all_of_it(weather(40.0, 0.0, 0.0), 5);
 }
 
+#[test]
+fn all_requests_by_rings() {
+    let weather = |loss, double, late| Some(Weather { loss, double, late, seed: 0 });
+    all_of_it_between(pair_with([true; 2], None), 100);
+    all_of_it_between(pair_with([true, false], None), 60);
+    all_of_it_between(pair_with([true; 2], weather(5.0, 2.0, 2.0)), 40);
+    all_of_it_between(pair_with([false, true], weather(40.0, 0.0, 0.0)), 5);
+}
+
+/// What a peer with a ring sends has room although all that others have is full of what strangers send, which nobody looks at; and of its own
+/// there is never more under way than that. Without a ring most of it is lost.
+#[test]
+fn who_has_a_ring_has_room() {
+    for has_ring in [true, false] {
+        let mut ends = pair_with([false, has_ring], None);
+        let (stranger, shared) = (udp(), ends[1].home.carrier.spot());
+        let noise = [3u8; 8000];
+        let part = libc::iovec { iov_base: noise.as_ptr().cast_mut().cast(), iov_len: noise.len() };
+        for _ in 0..2 * ends[1].home.carrier.room() as usize / noise.len() {
+            // SAFETY: a buffer of this function's.
+            let _ = unsafe { stranger.send(&shared, &[part], &[1]) };
+        }
+        let to = ends[1].place(0);
+        let record = 7u64.to_ne_bytes();
+        (0..200).for_each(|_| assert!(ends[0].post(What::Write, Data::Record(&record), to, false)));
+        let mut turns = 0;
+        until(&mut ends, |ends| {
+            let again = ends[0].home.counts.again.load(Ordering::Relaxed);
+            turns += 1;
+            ends[0].over == 200 || !has_ring && again > 0
+        });
+        let again = ends[0].home.counts.again.load(Ordering::Relaxed);
+        assert_eq!(again == 0, has_ring, "{again} frames were sent again in {turns} turns");
+    }
+}
+
 /// An end, and a socket that says to it what it likes, as if it was the other end: number 9, token 11.
 fn with_a_liar() -> (End, Box<dyn Carrier>) {
     let (end, liar) = (End::new(udp()), udp());
     let name = Name { number: 9, token: 11 };
-    end.channel.connect(&super::end(&liar.spot(), name, 4096)).expect("connected");
+    end.channel.connect(&super::end(&liar.spot(), name, 4096, 0)).expect("connected");
     (end, liar)
 }
 

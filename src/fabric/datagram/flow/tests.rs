@@ -20,6 +20,8 @@ struct Side {
     kept: BTreeSet<u64>,
     room: usize,
     granted: u32,
+    /// Datagrams for which the other side has room, if it has a ring.
+    slots: u32,
     arrived: Vec<u64>,
     owes: bool,
 }
@@ -54,10 +56,15 @@ impl World {
             kept: BTreeSet::new(),
             room: lot.one_of(&[0, 1, 8, 64]),
             granted: lot.one_of(&[1, 4 << 10, 64 << 10, 1 << 20]),
+            slots: 0,
             arrived: Vec::new(),
             owes: false,
         };
-        let sides = [side(&mut lot), side(&mut lot)];
+        let mut sides = [side(&mut lot), side(&mut lot)];
+        for side in &mut sides {
+            side.slots = lot.one_of(&[0, 0, 1, 3, 16]);
+            side.out.has_slots(side.slots);
+        }
         let [loses, doubles, delays] = [&[0, 2, 10, 50][..], &[0, 5, 50], &[0, 3, 20]].map(|odds| lot.one_of(odds));
         World { sides, flying: Vec::new(), lot, now: 1, loses, doubles, delays, varies: 5_000, stays: 97, sent: 0 }
     }
@@ -81,8 +88,12 @@ impl World {
         loop {
             let (now, side) = (self.now, &mut self.sides[from]);
             side.out.expire(now);
-            let Some(seq) = side.out.send(side.end, cost, now) else { break };
+            let Some(seq) = side.out.send(side.end, cost, |_| false, now) else { break };
             assert!(seq <= side.end && seq > side.out.acked() && seq <= side.out.acked() + WINDOW);
+            // Each is a datagram by itself here.
+            let out = &side.out;
+            let under_way = bits(out.next() - 1 - out.acked()) & !(out.kept | out.lost);
+            assert!(side.slots == 0 || under_way.count_ones() <= side.slots, "{under_way:b} by {} slots", side.slots);
             if self.lot.once_in(self.stays) {
                 self.sides[from].out.has_not_left(seq, cost(seq));
                 break;
@@ -170,7 +181,7 @@ fn a_good_network_carries_each_frame_once() {
 #[test]
 fn the_silent_are_asked_more_and_more_rarely() {
     let mut out = Outgoing::new();
-    assert_eq!(out.send(1, cost, 0), Some(1));
+    assert_eq!(out.send(1, cost, |_| false, 0), Some(1));
     let mut last = 0;
     let mut pauses = Vec::new();
     for _ in 0..12 {
@@ -178,8 +189,8 @@ fn the_silent_are_asked_more_and_more_rarely() {
         pauses.push(due - last);
         last = due;
         assert!(!out.expire(due - 1) && out.expire(due));
-        assert_eq!(out.send(1, cost, due), Some(1));
-        assert_eq!(out.send(1, cost, due), None);
+        assert_eq!(out.send(1, cost, |_| false, due), Some(1));
+        assert_eq!(out.send(1, cost, |_| false, due), None);
     }
     assert!(pauses.windows(2).all(|w| w[1] == (2 * w[0]).min(MOST_NS)), "{pauses:?}");
 }
@@ -187,8 +198,8 @@ fn the_silent_are_asked_more_and_more_rarely() {
 #[test]
 fn what_was_never_sent_cannot_be_acknowledged() {
     let mut out = Outgoing::new();
-    out.send(2, cost, 0);
-    out.send(2, cost, 0);
+    out.send(2, cost, |_| false, 0);
+    out.send(2, cost, |_| false, 0);
     assert_eq!(out.hear((3, 0, 1), cost, 1), Err(Impossible));
     assert_eq!(out.hear((1, u64::MAX, 1), cost, 1), Ok(()));
     assert_eq!(out.hear((0, 0, 1), cost, 1), Ok(()), "an old one");

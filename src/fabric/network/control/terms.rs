@@ -37,7 +37,7 @@ pub struct Hooks {
     pub free: Box<dyn Fn(&Link) + Send + Sync>,
     /// Where a process of this node answers datagrams.
     pub card_of: Box<dyn Fn(u32) -> Result<Card> + Send + Sync>,
-    /// The tables of the node's connections and contexts; `None`: not yet.
+    /// The tables of the node's connections, contexts and rings; `None`: not yet.
     pub tables: Box<dyn Fn() -> Option<Arc<Mapping>> + Send + Sync>,
 }
 
@@ -69,8 +69,8 @@ pub struct Terms {
     pub keep: Option<Bounds>,
     /// See [`Fabric::strict`](crate::fabric::network::control::Fabric::strict).
     pub strict: bool,
-    /// Connections and contexts of all processes of a node.
-    pub places: [usize; 2],
+    /// Connections, contexts and rings of all processes of a node.
+    pub places: [usize; 3],
     /// Which way peers take, where the device has both.
     pub ways: Choice,
     /// How long a peer may take to answer when a connection is made.

@@ -118,6 +118,9 @@ impl Link {
             posted.silent = 0;
         }
         let Some(made) = &mut posted.made else { return Err(self.broken()) };
+        if signaled {
+            self.take_time(posted.last + 1, made.way);
+        }
         let request = Request { id: posted.last + 1, what, data, to, signaled, later: how == How::Later };
         // SAFETY: registered pieces stay so until their ticket is over, and there are fewer than DEPTH under way, see above.
         match unsafe { made.pair.post(&request) } {
@@ -145,6 +148,7 @@ impl Link {
         let to = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
         let Some(made) = posted.made.as_ref().filter(|_| !self.has_ended()) else { return Err(self.broken()) };
         let data = Data::Pieces(&[]);
+        self.take_time(posted.last + 1, made.way);
         let request = Request { id: posted.last + 1, what: What::Write, data, to, signaled: true, later: false };
         // SAFETY: it has no pieces, and there are fewer than DEPTH under way.
         let is_posted = unsafe { made.pair.post(&request) }.map_err(|e| self.cannot_post(&e))?;

@@ -103,6 +103,7 @@ impl Link {
             // Failed or not: the device is done with it.
             self.completed.fetch_max(c.id, Ordering::AcqRel);
         });
+        self.note_time();
         if let Err(e) = polled {
             self.fail(Reason::Device, format!("is cut off ({})", e.detail()));
         }

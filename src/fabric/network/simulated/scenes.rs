@@ -33,8 +33,8 @@ struct Plan {
     ranks: u32,
     /// Records from each to each.
     records: u64,
-    /// Connections and contexts that a node may have.
-    places: [usize; 2],
+    /// Connections, contexts and rings that a node may have.
+    places: [usize; 3],
     weather: Weather,
     faults: Faults,
     /// Links change between the ways so often.
@@ -248,7 +248,7 @@ fn plan(lot: &mut Lot) -> Plan {
     Plan {
         ranks,
         records: lot.one_of(&[3, 10, 30]),
-        places: [pairs, contexts],
+        places: [pairs, contexts, 0],
         weather,
         faults: Faults::default(),
         every_ns: lot.one_of(&[1_000_000, 3_000_000, 20_000_000]),
@@ -276,6 +276,7 @@ fn links_change_ways(seed: u64) {
 fn changing(lot: &mut Lot) -> Plan {
     let mut terms = plan(lot);
     terms.weather.ways = true;
+    terms.places[2] = lot.below(u64::from(terms.ranks) + 1) as usize;
     terms.records = lot.one_of(&[10, 30, 100]);
     terms
 }

@@ -31,7 +31,7 @@ const AHEAD: usize = 16;
 impl Shared {
     /// Takes places and makes context and queue pair. If there is no place, room is to be made, there.
     pub(super) fn reserve(&self, link: &Link, posted: &mut Posted, came_up: &mut bool, now: u64) -> Option<Which> {
-        let [room, contexts] = self.rooms()?;
+        let [room, contexts, _] = self.rooms()?;
         // Who has waited longest for a place is the next: otherwise who has just given his up, and wants it back, is there first each time.
         if link.is_idle() && self.in_line(Which::Contexts, link).iter().any(|peer| *peer != link.peer) {
             self.give_context_back(link, posted);
@@ -221,13 +221,13 @@ impl Shared {
         self.advance(link);
     }
 
-    /// The places of this node's connections and contexts; `None`: too early.
-    pub(in crate::fabric::network) fn rooms(&self) -> Option<[Arc<Room>; 2]> {
+    /// The places of this node's connections, contexts and rings; `None`: too early.
+    pub(in crate::fabric::network) fn rooms(&self) -> Option<[Arc<Room>; 3]> {
         if let Some(rooms) = self.rooms.get() {
             return Some(rooms.clone());
         }
         let tables = (self.hooks.get()?.tables)()?;
-        Some(self.rooms.get_or_init(|| Room::both(tables, self.places, self.rank)).clone())
+        Some(self.rooms.get_or_init(|| Room::all(tables, self.places, self.rank)).clone())
     }
 }
 

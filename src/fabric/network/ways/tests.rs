@@ -13,8 +13,8 @@ const WINDOWS: usize = 240;
 /// Nanoseconds: of a message by way, and of a switch. The second has switches that cost much and ways that differ
 /// little.
 const MACHINES: [Costs; 2] = [
-    Costs { latency: [6000., 4000., 2000.], switch: [50_000., 100_000., 500_000.] },
-    Costs { latency: [4000., 3300., 2500.], switch: [100_000., 200_000., 2_000_000.] },
+    Costs { latency: [6000., 4000., 2000.], switch: [50_000., 100_000., 500_000.], repair: 0. },
+    Costs { latency: [4000., 3300., 2500.], switch: [100_000., 200_000., 2_000_000.], repair: 0. },
 ];
 
 /// A generator of numbers (splitmix64).
@@ -139,7 +139,7 @@ fn hindsight(windows: &[Window], costs: &Costs) -> f64 {
     let latencies: f64 = windows.iter().flatten().map(|(s, n)| *n as f64 * costs.latency(way(s)) as f64).sum();
     // A place that does not pay for itself is not taken.
     let switches = |(s, w): (&u32, &Way)| {
-        let saved = weights[s] * costs.saves(*w) as f64;
+        let saved = weights[s] * costs.saves(*w, (0., 0.)) as f64;
         (costs.switching(Way::Shared, *w) as f64).min(saved)
     };
     latencies + ways.iter().map(switches).sum::<f64>()
@@ -270,5 +270,33 @@ proptest! {
         }
         let all: f32 = ways.sources.iter().filter(|s| s.peer < busy).map(|s| s.all).sum();
         prop_assert_eq!(all, busy as f32 * 4000.);
+    }
+}
+
+/// Sources as busy as one another, of which some lose messages where all share the buffers: these get rings. Others that do later get none where
+/// the rings have shown that it is the network that loses.
+#[test]
+fn who_loses_in_the_shared_buffers_gets_a_ring() {
+    let budgets = Budgets { connections: 0, rings: 16, contexts: 64 };
+    let costs = Costs { latency: [6000., 6000., 2000.], switch: [100_000., 100_000., 2_000_000.], repair: 1e6 };
+    for of_the_network in [false, true] {
+        let mut ways = Ways::new(64);
+        let mut is = HashMap::<u32, Way>::new();
+        for window in 0..80 {
+            for peer in 0..32 {
+                ways.heard(peer, 1000);
+                let in_ring = is.get(&peer) == Some(&Way::Ring);
+                let loses = peer % 8 == 1 || peer % 8 == 3 && window >= 40;
+                if loses && (!in_ring || of_the_network) {
+                    ways.lost(peer, 20);
+                }
+            }
+            let changes = ways.decide(&budgets, &costs);
+            is.extend(changes.iter().map(|change| (change.peer, change.to)));
+        }
+        let mut rings: Vec<u32> = is.iter().filter(|(_, way)| **way == Way::Ring).map(|(peer, _)| *peer).collect();
+        rings.sort();
+        let expected: &[u32] = if of_the_network { &[1, 9, 17, 25] } else { &[1, 3, 9, 11, 17, 19, 25, 27] };
+        assert_eq!(rings, expected, "of the network: {of_the_network}");
     }
 }

@@ -33,7 +33,7 @@ pub const RMA_AT: u64 = 2 << 30;
 /// Where they end.
 pub const RMA_END: u64 = RMA_AT + (16 << 20);
 
-/// Where the lowest rank of a node has the tables of the node's connections and contexts with others.
+/// Where the lowest rank of a node has the tables of the node's connections, contexts and rings with others.
 pub const NODE_AT: u64 = 3 << 30;
 
 /// Where the spools begin.

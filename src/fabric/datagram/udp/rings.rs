@@ -1,0 +1,99 @@
+//! Rings by UDP: sockets of their own. The system keeps what comes to a socket in the room of that socket alone, so nobody else's datagrams
+//! are in the way there, whoever they are from.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex};
+
+use super::{has_groups, room_of, set_room, spot};
+use crate::base::error::{Error, Result};
+use crate::base::lock::lock;
+use crate::base::system::epoll::{Epoll, Event};
+use crate::fabric::datagram::carrier::{OVERHEAD, Ring, SLOTS, SLOTS_BESIDE, Spot};
+
+/// Rings that are asked at a time what has come.
+const AT_A_TIME: usize = 16;
+
+/// All of a process.
+#[derive(Debug)]
+pub(super) struct Rings {
+    ready: Epoll,
+    all: Mutex<All>,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    sockets: HashMap<u64, Arc<UdpSocket>>,
+    last: u64,
+}
+
+impl Rings {
+    /// None yet.
+    pub fn new() -> Result<Arc<Rings>> {
+        let ready = Epoll::new().map_err(|_| Error::system("a descriptor for rings of datagrams (epoll)"))?;
+        Ok(Arc::new(Rings { ready, all: Mutex::default() }))
+    }
+    /// Is readable when something has come to one of them.
+    pub fn fd(&self) -> std::os::fd::RawFd {
+        self.ready.as_raw_fd()
+    }
+    /// Those to which something has come, some of them.
+    pub fn with_something(&self) -> Vec<Arc<UdpSocket>> {
+        let mut events = [Event { events: 0, u64: 0 }; AT_A_TIME];
+        let ready = self.ready.wait(&mut events, 0);
+        if ready.is_empty() {
+            return Vec::new();
+        }
+        let all = lock(&self.all);
+        ready.iter().filter_map(|event| all.sockets.get(&{ event.u64 }).cloned()).collect()
+    }
+    /// One more, at this address, for datagrams of so many bytes.
+    pub fn add(self: &Arc<Self>, ip: IpAddr, most: usize) -> Result<Socket> {
+        let system = |what: &str| Error::system(format!("a socket for a ring of datagrams at {ip} ({what})"));
+        let socket = UdpSocket::bind((ip, 0)).map_err(|_| system("bind"))?;
+        socket.set_nonblocking(true).map_err(|_| system("fcntl"))?;
+        let number = socket.local_addr().map_err(|_| system("getsockname"))?.port();
+        let each = most as u32 + OVERHEAD;
+        set_room(&socket, ((SLOTS + SLOTS_BESIDE) * each) as i32);
+        let slots = (room_of(&socket) / each).saturating_sub(SLOTS_BESIDE).clamp(1, SLOTS);
+        has_groups(&socket);
+        let mut all = lock(&self.all);
+        all.last += 1;
+        let id = all.last;
+        self.ready.add(socket.as_raw_fd(), libc::EPOLLIN, id).map_err(|_| system("epoll_ctl"))?;
+        all.sockets.insert(id, Arc::new(socket));
+        Ok(Socket { rings: self.clone(), id, spot: spot(ip, number), slots })
+    }
+}
+
+/// One ring.
+#[derive(Debug)]
+pub(super) struct Socket {
+    rings: Arc<Rings>,
+    id: u64,
+    spot: Spot,
+    slots: u32,
+}
+
+impl Ring for Socket {
+    fn spot(&self) -> Spot {
+        self.spot
+    }
+    fn slots(&self) -> u32 {
+        self.slots
+    }
+    /// The system's, and only what is not received yet.
+    fn bytes(&self) -> usize {
+        size_of::<Socket>()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(socket) = lock(&self.rings.all).sockets.remove(&self.id) {
+            // Who receives there at this moment has it a moment longer.
+            self.rings.ready.remove(socket.as_raw_fd());
+        }
+    }
+}
