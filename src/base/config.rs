@@ -73,7 +73,11 @@ pub enum Connect {
     All,
     /// Those that are among the busiest; the others are reached by datagrams.
     Busiest,
-    /// For tests: each is, or is not, at random.
+    /// None: all are reached by datagrams,
+    Datagrams,
+    /// into rings, as long as there are some.
+    Rings,
+    /// For tests: each changes its way at random.
     Random,
 }
 

@@ -19,7 +19,7 @@ use crate::fabric::network::cache::Bounds;
 use crate::fabric::network::control::{Fabric, Terms, Who};
 use crate::fabric::network::link::Link;
 use crate::fabric::network::room::TABLES_BYTES;
-use crate::fabric::network::{Card, Choice};
+use crate::fabric::network::{Card, Choice, Way};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
@@ -350,7 +350,9 @@ impl Endpoint {
         let peers = here * (self.size as usize - here);
         match self.config.connect {
             Connect::Random => Choice::Random { seed: u64::from(self.rank), every_ns: 50_000_000 },
-            _ => Choice::Busiest { fits: peers <= self.config.queue_pairs },
+            Connect::Datagrams => Choice::Always(Way::Shared),
+            Connect::Rings => Choice::Always(Way::Ring),
+            Connect::All | Connect::Busiest => Choice::Busiest { fits: peers <= self.config.queue_pairs },
         }
     }
 

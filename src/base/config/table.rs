@@ -548,12 +548,19 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_CONNECT",
         default: "all",
-        values: "all | busiest | random, the same for all ranks",
+        values: "all | busiest | datagrams | rings | random, the same for all ranks",
         meaning: "which ranks on other nodes are connected (verbs, tcp): all, when they are first spoken to; or the busiest, of which there are \
-                  FMPL_QUEUE_PAIRS, and the others are reached by datagrams; random, for tests: each changes its way every 50 ms",
+                  FMPL_QUEUE_PAIRS, and the others are reached by datagrams; none, with datagrams, or with rings (FMPL_RINGS) as long as there \
+                  are some; random, for tests: each changes its way every 50 ms",
         set: |c, v| {
-            one_of(&[("all", Connect::All), ("busiest", Connect::Busiest), ("random", Connect::Random)], v)
-                .map(|which| c.connect = which)
+            let all = [
+                ("all", Connect::All),
+                ("busiest", Connect::Busiest),
+                ("datagrams", Connect::Datagrams),
+                ("rings", Connect::Rings),
+                ("random", Connect::Random),
+            ];
+            one_of(&all, v).map(|which| c.connect = which)
         },
     },
     Setting {

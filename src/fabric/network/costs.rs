@@ -1,5 +1,6 @@
-//! What the ways cost here, measured while they are used: the shortest times lately from a request to its completion, and how long switches take.
-//! What is not seen any more goes back to what is to be expected of RDMA devices.
+//! What the ways cost here. How they compare is an estimate for RDMA devices; how long anything takes here is measured while they are used: the
+//! shortest times from a request to its completion are the unit of latencies, and what switches take is known from switches. So where all is a
+//! thousand times slower, processors that are emulated say, as few messages are worth a switch as elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +8,7 @@ use super::link::Link;
 use super::ways::{Costs, Way};
 use crate::base::clock::now_ns;
 
-/// As long as nothing is measured, in nanoseconds, by [`Way`]: estimates for RDMA devices. A message takes half a round trip.
+/// As long as nothing is measured, in nanoseconds, by [`Way`]. A message takes half a round trip.
 const EXPECTED: Costs = Costs { latency: [6000., 6000., 2000.], switch: [100_000., 120_000., 2_000_000.], repair: 1e6 };
 /// What is kept of a value in a window in which it is measured, and in one in which it is not.
 const KEPT: f32 = 3. / 4.;
@@ -50,10 +51,15 @@ impl Measured {
             Some(now) => was * KEPT + now * (1. - KEPT),
             None => was * FADES + expected * (1. - FADES),
         };
-        for way in 0..3 {
+        // As many times slower than expected, by the way that is least so.
+        let times = |way: usize| {
             let trip = self.trips[way].swap(u64::MAX, Ordering::Relaxed);
-            let latency = (trip < u64::MAX).then_some(trip as f32 / 2.);
-            costs.latency[way] = mixed(costs.latency[way], EXPECTED.latency[way], latency);
+            (trip < u64::MAX).then(|| trip as f32 / 2. / EXPECTED.latency[way])
+        };
+        let unit = (0..3).filter_map(times).min_by(f32::total_cmp);
+        let unit = mixed(costs.latency[0] / EXPECTED.latency[0], 1., unit);
+        costs.latency = EXPECTED.latency.map(|expected| expected * unit);
+        for way in 0..3 {
             let [n, sum] = [0, 1].map(|k| self.switches[way][k].swap(0, Ordering::Relaxed));
             let switch = (n > 0).then(|| sum as f32 / n as f32);
             costs.switch[way] = mixed(costs.switch[way], EXPECTED.switch[way], switch);

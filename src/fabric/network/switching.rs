@@ -50,6 +50,8 @@ pub enum Choice {
         /// There are connections for all peers of the node, so each has one from the first message on.
         fits: bool,
     },
+    /// This one, from the first message on, as long as there are places.
+    Always(Way),
     /// For tests: each switches at random.
     Random {
         /// By this number,
@@ -140,7 +142,7 @@ impl Switching {
 
     fn window_ns(&self) -> u64 {
         match self.choice {
-            Choice::Busiest { .. } => WINDOW_NS,
+            Choice::Busiest { .. } | Choice::Always(_) => WINDOW_NS,
             Choice::Random { every_ns, .. } => every_ns,
         }
     }
@@ -178,6 +180,7 @@ impl Shared {
             state.windows += 1;
             match self.switching.choice {
                 Choice::Busiest { .. } => self.choose_busiest(&mut state, &links, rooms, now),
+                Choice::Always(_) => {}
                 Choice::Random { seed, .. } => {
                     let number = scattered((seed ^ state.windows << 32).wrapping_mul(STEP));
                     self.choose_at_random(&mut state, &links, number, now);
@@ -351,8 +354,8 @@ impl Shared {
     pub(super) fn wish(&self, posted: &Posted) -> Way {
         match &posted.switch.next {
             Some((way, _)) => *way,
-            None if !self.device.has_ways() || self.fits(posted, now_ns()) => Way::Connected,
-            None => Way::Shared,
+            None if !self.device.has_ways() => Way::Connected,
+            None => self.prefers(posted, now_ns()),
         }
     }
 
@@ -364,8 +367,14 @@ impl Shared {
         }
     }
 
-    fn fits(&self, posted: &Posted, now: u64) -> bool {
-        self.switching.choice == Choice::Busiest { fits: true } && now >= posted.switch.not_before
+    /// The way of a turn that nobody has asked for.
+    fn prefers(&self, posted: &Posted, now: u64) -> Way {
+        match self.switching.choice {
+            _ if now < posted.switch.not_before => Way::Shared,
+            Choice::Busiest { fits: true } => Way::Connected,
+            Choice::Always(way) => way,
+            _ => Way::Shared,
+        }
     }
 
     /// What a packet says of a way. Is there a place for what it proposes?
@@ -402,14 +411,14 @@ impl Shared {
 
     /// The way of the turn that is made now, with the place for it.
     pub(super) fn way_to_take(&self, link: &Link, posted: &mut Posted, now: u64) -> (Way, Option<Taken>) {
-        let (first, fits) = (posted.hand.is_first(), self.fits(posted, now));
+        let (first, prefers) = (posted.hand.is_first(), self.prefers(posted, now));
         let switch = &mut posted.switch;
         let (asked, mut next) = (std::mem::take(&mut switch.asked), switch.next.take());
         let wanted = next.is_some();
         switch.repaired = 0;
         if first {
             // A connection comes before a ring, whichever side wants it.
-            let other = [asked, if fits { Way::Connected } else { Way::Shared }].into_iter().max().unwrap_or_default();
+            let other = asked.max(prefers);
             if next.as_ref().is_none_or(|(way, _)| *way < other) {
                 next = self.place_for(link, other).map(|place| (other, place)).or(next);
             }

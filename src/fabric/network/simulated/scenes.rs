@@ -41,6 +41,9 @@ struct Plan {
     every_ns: u64,
 }
 
+/// Turns that were connected, and that had rings, in all runs of this process.
+static TAKEN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
 /// What a rank has with another one.
 struct With {
     peer: u32,
@@ -230,6 +233,9 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
             fabric.open(&Key::of(b"a world's"), hooks).expect("its thread");
             let mut lot = Lot::new(seed ^ u64::from(me + 1) << 40);
             let ends = rank(me, &fabric, &shown, &terms, &mut lot);
+            for (all, n) in TAKEN.iter().zip(fabric.switches().unwrap_or_default()) {
+                all.fetch_add(n, Ordering::Relaxed);
+            }
             outcomes.lock().unwrap_or_else(PoisonError::into_inner)[me as usize] = Some(ends);
         };
         Box::new(run) as Box<dyn FnOnce() + Send>
@@ -341,6 +347,12 @@ mod runs {
     #[test]
     fn links_change_ways() {
         batch("links_change_ways", 60, super::links_change_ways);
+    }
+    #[test]
+    fn each_way_is_taken() {
+        (1..=10).for_each(super::links_change_ways);
+        let taken = super::TAKEN.each_ref().map(|n| n.load(super::Ordering::Relaxed));
+        assert!(taken.iter().all(|n| *n > 10), "connections and rings: {taken:?}");
     }
     #[test]
     fn ways_change_and_a_rank_dies() {
