@@ -102,6 +102,10 @@ pub fn random_traffic() {
     barrier();
     let [retired, away] = [Counter::RdmaRetired, Counter::RdmaPutAway].map(count);
     println!("retired {retired} and put away {away} in {:.2} s", since.elapsed().as_secs_f64());
+    let fabric = fmpl::p2p::endpoint::endpoint().expect("this rank").fabric_here();
+    if let Some([_, rings, ..]) = fabric.and_then(|fabric| fabric.switches()) {
+        println!("rings {rings}");
+    }
     finalize();
 }
 

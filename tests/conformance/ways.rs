@@ -1,4 +1,4 @@
-//! Two ways to ranks on other nodes (`FMPL_CONNECT`): links change between them under traffic, at random; and the busiest are connected.
+//! Several ways to ranks on other nodes (`FMPL_CONNECT`): links change between them under traffic, at random; and the busiest are connected.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::ranks::{self, Job};
 use fmpl::fabric::network::Way;
 use fmpl::launch::embedded::Nodes;
 
-/// The network with two ways that is here; `None`: another one is named.
+/// The network with several ways that is here; `None`: another one is named.
 fn network() -> Option<String> {
     let has_ports = || std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut all| all.next().is_some());
     let here = || if has_ports() { "verbs" } else { "tcp" }.to_owned();
@@ -20,26 +20,34 @@ fn network() -> Option<String> {
     None
 }
 
-/// Random traffic while each link changes between datagrams, some of which are lost, doubled or late, and a connection, at random every 50 ms.
+/// Random traffic while each link changes between datagrams, some of which are lost, doubled or late, the same into a ring, and a connection, at
+/// random every 50 ms.
 pub fn random() {
     let Some(network) = network() else { return };
     let (seconds, since) = (if ranks::long() { 300 } else { 3 }, Instant::now());
-    let (mut jobs, mut left) = (0, 0);
+    let (mut jobs, mut left, mut rings) = (0, 0, 0);
     let messages = if std::env::var_os("RIG_SHORT").is_some() { 150 } else { 600 };
     while jobs < 2 || since.elapsed().as_secs() < seconds {
-        // Connections for all, and for some.
+        // Connections for all, and for some; rings for some, and for all.
         let job = Job::new(4, "few queue pairs").nodes(Nodes::Cyclic(4)).env("FMPL_QUEUE_PAIRS", [2, 128][jobs % 2]);
+        let job = job.env("FMPL_RINGS", [256, 1][jobs % 2]);
         let job = job.env("FMPL_NETWORK", &network).env("FMPL_CONNECT", "random").env("FMPL_CONTEXTS", 1024);
         let job = job.env("FMPL_WEATHER", format!("loss=2,double=1,late=1,seed={jobs}")).env("FEW_PAUSE", 1);
         let job = job.env("FEW_MESSAGES", messages).env("FEW_SEED", 300 + jobs).env("FMPL_STALL", 60);
         let outcome = job.seconds(600).run();
-        let count = |rank| ranks::said(&outcome, rank).split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
-        left += (0..4).map(|rank| count(rank).expect("a count")).sum::<u64>();
+        let count = |rank: usize, what: &str| {
+            let said = ranks::said(&outcome, rank);
+            let number = said.split_whitespace().skip_while(|word| *word != what).nth(1);
+            number.and_then(|n| n.parse::<u64>().ok()).expect("a count")
+        };
+        left += (0..4).map(|rank| count(rank, "retired")).sum::<u64>();
+        rings += (0..4).map(|rank| count(rank, "rings")).sum::<u64>();
         jobs += 1;
     }
     let time = since.elapsed().as_secs_f64();
-    println!("  {network}: {} messages, {left} times from a connection to datagrams, {time:.1} s", jobs * messages);
-    assert!(left >= 2 * jobs as u64, "{left} changes in {jobs} jobs");
+    let all = jobs * messages;
+    println!("  {network}: {all} messages, {left} times from a connection to datagrams, {rings} rings, {time:.1} s");
+    assert!(left.min(rings) >= 2 * jobs as u64, "{left} changes and {rings} rings in {jobs} jobs");
 }
 
 /// Each rank is on a node with one connection; the one with whom it exchanges most changes from one phase to the next.

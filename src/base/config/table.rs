@@ -567,7 +567,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "FMPL_RINGS",
         default: "256",
         values: "a number from 0 to 65536, the same for all ranks of a node",
-        meaning: "peers on other nodes that have room for 16 of their datagrams for themselves (64 KB with packets of 4096 bytes), of all ranks of a \
+        meaning: "peers on other nodes that have room for datagrams for themselves, 16 receives (64 KB with packets of 4096 bytes), of all ranks of a \
                   node together: with FMPL_CONNECT=busiest those that are busy, are not connected, and lose datagrams where all share the room",
         set: |c, v| v.parse().ok().filter(|n| (0..=1 << 16).contains(n)).map(|n| c.rings = n),
     },

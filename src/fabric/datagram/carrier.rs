@@ -19,7 +19,7 @@ pub(in crate::fabric) const OVERHEAD: u32 = 512;
 
 /// Datagrams of one peer for which there is room in a [`Ring`] until they are received; and what is received there beside them: words without
 /// frames, and what comes again.
-pub(in crate::fabric) const SLOTS: u32 = 16;
+pub(in crate::fabric) const SLOTS: u32 = 12;
 pub(in crate::fabric) const SLOTS_BESIDE: u32 = 4;
 
 /// Room for the datagrams of one peer, which no other's take up, as long as it lives.
