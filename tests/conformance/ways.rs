@@ -68,22 +68,22 @@ pub fn phases() {
     let me = rank();
     let mut all = Vec::new();
     for distance in [1, 2, 1] {
-        // The lower one of two says when the phase is over.
+        // The phase is over when both have seen it.
         let (busy, others) = (me ^ distance, [1, 2, 3].map(|d| me ^ d));
-        let (since, mut rounds) = (Instant::now(), 0u64);
+        let (since, mut rounds, mut seen) = (Instant::now(), 0u64, false);
         // All have something with each other.
         others.into_iter().for_each(|peer| _ = exchange(peer, 1, distance as u64, false));
         loop {
             rounds += 1;
-            let over = me < busy && (is_connected(busy) || since.elapsed().as_secs() >= SECONDS);
-            if exchange(busy, 0, rounds, over) {
+            seen |= is_connected(busy);
+            if exchange(busy, 0, rounds, seen || since.elapsed().as_secs() >= SECONDS) {
                 break;
             }
         }
         all.push(format!("{rounds} rounds, {:.1} s", since.elapsed().as_secs_f64()));
-        assert!(is_connected(busy), "rank {busy} is the busiest of rank {me}, and not connected after {rounds} rounds");
+        assert!(seen, "rank {busy} is the busiest of rank {me}, and not connected after {rounds} rounds");
         let connected = others.into_iter().filter(|peer| is_connected(*peer)).count();
-        assert_eq!(connected, 1, "one connection is all that there is");
+        assert!(connected <= 1, "one connection is all that there is, not {connected}");
         // Nobody goes on before all have looked.
         barrier();
     }
@@ -96,7 +96,7 @@ fn is_connected(peer: i32) -> bool {
     link.is_some_and(|link| link.way() == Some(Way::Connected))
 }
 
-/// One message each way; says whether this side is at its end, and returns whether either is.
+/// One message each way; says whether this side is at its end, and returns whether both are.
 fn exchange(peer: i32, index: i32, round: u64, over: bool) -> bool {
     let me = rank();
     let said = |from: i32, to: i32, over: bool| message(40, seed(from, to, index + 2 * i32::from(over), round));
@@ -104,5 +104,5 @@ fn exchange(peer: i32, index: i32, round: u64, over: bool) -> bool {
     sendrecv(&said(me, peer, over), peer, index, &mut buf, peer, index);
     let ends = buf == said(peer, me, true);
     assert!(ends || buf == said(peer, me, false), "round {round} from {peer} to {me} on {index}");
-    over || ends
+    over && ends
 }

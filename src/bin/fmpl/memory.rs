@@ -127,12 +127,13 @@ fn rank() -> fmpl::Result<()> {
             println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);
         }
         let fabric = fmpl::p2p::endpoint::endpoint()?.fabric_here();
-        if let Some([connected, rings, _, declined, again]) = fabric.and_then(|fabric| fabric.switches()) {
+        if let Some([connected, rings, _, declined, again, kept]) = fabric.and_then(|fabric| fabric.switches()) {
             println!("{:>12} {connected:>+12}  times that a peer was connected, by FMPL_CONNECT", "");
             println!(
                 "{:>12} {rings:>+12}  times that a peer had a ring of receive buffers of its own (FMPL_RINGS)",
                 ""
             );
+            println!("{:>12} {kept:>+12}  of these connections that had been kept from an earlier time", "");
             println!("{:>12} {declined:>+12}  of these turns that had no place at the other end", "");
             println!("{:>12} {again:>+12}  peers connected again within seconds", "");
         }

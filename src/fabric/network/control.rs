@@ -14,6 +14,7 @@ use super::cache::Cache;
 use super::device::{Device, DeviceError};
 use super::forget::Crowd;
 use super::hello::{Card, Kind};
+use super::kept::Shelf;
 use super::link::Link;
 use super::link::ending::Reason;
 use super::multicast::{self, Group, Name};
@@ -75,6 +76,7 @@ pub(super) struct Shared {
     pub in_line: [Mutex<VecDeque<u32>>; 2],
     pub patience_ns: u64,
     pub switching: Switching,
+    pub shelf: Shelf,
     /// Connections that were given up for others, and contexts.
     pub retired: AtomicU64,
     pub put_away: AtomicU64,
@@ -130,6 +132,7 @@ impl Fabric {
             in_line: Default::default(),
             places: terms.places,
             switching: Switching::new(terms.ways),
+            shelf: Shelf::default(),
             patience_ns: terms.patience.as_nanos() as u64,
             retired: AtomicU64::new(0),
             put_away: AtomicU64::new(0),
@@ -191,10 +194,10 @@ impl Fabric {
         self.shared.forgotten.load(Ordering::Relaxed)
     }
     /// Where peers are reached by several ways: turns that were connected, that had rings, connections given up for others, turns that the peer
-    /// had no place for, and peers that were connected again soon.
-    pub fn switches(&self) -> Option<[u64; 5]> {
+    /// had no place for, peers that were connected again soon, and turns by connections that had been kept.
+    pub fn switches(&self) -> Option<[u64; 6]> {
         let Switching { connected, rings, left, declined, again, .. } = &self.shared.switching;
-        let all = [connected, rings, left, declined, again].map(|n| n.load(Ordering::Relaxed));
+        let all = [connected, rings, left, declined, again, &self.shared.shelf.used].map(|n| n.load(Ordering::Relaxed));
         self.shared.device.has_ways().then_some(all)
     }
     /// The device in use.

@@ -332,6 +332,10 @@ pub trait Pair: Send + Sync {
     fn repairs(&self) -> u64 {
         0
     }
+    /// Can it be used, as far as is known here, after a time in which it was not?
+    fn is_whole(&self) -> bool {
+        true
+    }
     /// Bytes of registered memory of its own.
     fn bytes(&self) -> usize;
     /// Makes room for so many completions only, so that some may be lost: to see what comes of it.

@@ -110,8 +110,9 @@ pub(super) struct Hello {
     pub lives: [u64; 2],
     /// Which turn of the connection; of [`Kind::Broken`] the reason.
     pub turn: u32,
-    /// By which way it goes, or is to go.
+    /// By which way it goes, or is to go; and is it a connection that the sender has kept?
     pub way: Way,
+    pub kept: bool,
     /// The sender's end of it.
     pub end: End,
     /// Indices that the sender has.
@@ -159,7 +160,7 @@ impl Hello {
         w.put(&MAGIC.to_le_bytes());
         let kind = KINDS.iter().position(|k| *k == self.kind).unwrap_or(0) as u32;
         let by = ON_THE_WIRE.iter().position(|way| *way == self.way).unwrap_or(0) as u32;
-        for n in [kind | by << 16, self.version, self.from, self.to] {
+        for n in [kind | by << 16 | u32::from(self.kept) << 31, self.version, self.from, self.to] {
             w.put(&n.to_le_bytes());
         }
         w.put(&self.number.to_le_bytes());
@@ -190,7 +191,8 @@ impl Hello {
             return None;
         }
         let said = r.u32()?;
-        let (kind, way) = (*KINDS.get(said as usize & 0xffff)?, *ON_THE_WIRE.get(said as usize >> 16)?);
+        let (kind, way) = (*KINDS.get(said as usize & 0xffff)?, *ON_THE_WIRE.get(said as usize >> 16 & 0x7fff)?);
+        let kept = said >> 31 != 0;
         let (version, from, to, number, turn) = (r.u32()?, r.u32()?, r.u32()?, r.u64()?, r.u32()?);
         let (card, end) = (Card { address: Address(r.take()?) }, End(r.take()?));
         let (indices, lives) = (r.u32()?, [r.u64()?, r.u64()?]);
@@ -199,7 +201,7 @@ impl Hello {
         let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
         // Nothing lies at address 0.
         let memory = (page.addr != 0).then_some(Told { era, lane, chunk, page, fronts });
-        Some(Hello { kind, version, from, to, turn, way, number, card, end, indices, lives, memory })
+        Some(Hello { kind, version, from, to, turn, way, kept, number, card, end, indices, lives, memory })
     }
 }
 
@@ -216,6 +218,7 @@ pub(super) mod tests {
             kind: Kind::Say(Say::Accept),
             turn: 5,
             way: Way::Shared,
+            kept: true,
             version: 1,
             from: 2,
             to: 3,

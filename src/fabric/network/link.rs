@@ -17,12 +17,13 @@ use super::device::{Device, End, Limits, Pair};
 use super::forget::{Attempts, Lives};
 use super::handshake::Handshake;
 use super::hello::Card;
+use super::kept::Kept;
 use super::region::{Domain, Region};
 use super::room::{Room, Taken};
 use super::switching::Switch;
 use super::ways::Way;
 use crate::base::clock::now_ns;
-use crate::base::error::Result;
+use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::thread::yield_core;
 use ending::Ending;
@@ -81,8 +82,25 @@ pub(super) struct Made {
     pub room: Arc<Room>,
     pub place: usize,
     pub used: u32,
-    /// Its place among the connections of the node, if it takes one.
+    /// Its place among the connections or rings of the node, if it takes one.
     pub taken: Option<Taken>,
+    /// The end to which it is connected, once it is; and was it kept from an earlier turn?
+    pub other: End,
+    pub is_kept: bool,
+}
+
+impl Made {
+    /// Connects it to the other end, unless it is.
+    pub fn connect(&mut self, to: &End) -> Result<()> {
+        if self.is_kept {
+            let same = self.other == *to;
+            return same
+                .then_some(())
+                .ok_or_else(|| Error::new(Code::Peer, "the peer has not kept the other end of it"));
+        }
+        self.other = *to;
+        self.pair.connect(to)
+    }
 }
 
 /// A number that comes with a write of a remote command or its reply.
@@ -193,31 +211,42 @@ impl Link {
         }
     }
 
-    /// Makes the queue pair of a new turn, by this way.
-    pub(super) fn make_pair(&self, device: &Arc<dyn Device>, way: Way, taken: Option<Taken>) -> Result<Made> {
+    /// Makes the queue pair of a new turn, by this way, unless one was kept.
+    pub(super) fn make_pair(
+        &self,
+        device: &Arc<dyn Device>,
+        (way, taken): (Way, Option<Taken>),
+        kept: Option<Kept>,
+    ) -> Result<Made> {
         // Where there are two ways contexts are what others ask for, whichever way it is.
         let used = taken.as_ref().filter(|_| !device.has_ways()).map(|taken| (taken.room.clone(), taken.place));
         let (room, place) = used.or_else(|| self.context_place()).ok_or_else(|| self.broken())?;
-        let pair = device.pair_by(way, DEPTH)?;
+        let (is_kept, other) = (kept.is_some(), kept.as_ref().map_or(End::default(), |kept| kept.other));
+        let pair = kept.map_or_else(|| device.pair_by(way, DEPTH), |kept| Ok(kept.pair))?;
         self.arrivals.know(pair.number(), self.peer, &self.arrived);
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
         let used = room.now();
-        Ok(Made { pair, way, room, place, used, taken })
+        Ok(Made { pair, way, room, place, used, taken, other, is_kept })
     }
 
     /// Takes the queue pair down and gives its place back. All that came by it is noted; all that was posted counts as over.
     pub(super) fn drop_pair(&self, posted: &mut Posted) {
-        let Some(Made { pair, taken, .. }) = posted.made.take() else { return };
-        self.arrivals.forget(pair.number());
+        drop(self.take_down(posted));
+    }
+
+    /// The same; what is left of it. Its place is given back.
+    pub(super) fn take_down(&self, posted: &mut Posted) -> Option<Made> {
+        let mut made = posted.made.take()?;
+        self.arrivals.forget(made.pair.number());
         self.timed.iter().for_each(Timed::forget);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        drop(pair);
-        drop(taken);
+        made.taken = None;
         self.set_idle(true);
         posted.silent = 0;
         self.completed.fetch_max(posted.last, Ordering::AcqRel);
+        Some(made)
     }
 
     /// The way of the turn that is there or being made.
@@ -291,7 +320,9 @@ impl Link {
 
     /// Bytes of registered memory that its queue pair has.
     pub(super) fn pair_bytes(&self) -> usize {
-        self.lock().made.as_ref().map_or(0, |made| made.pair.bytes())
+        let posted = self.lock();
+        let kept = posted.switch.kept.as_ref().map_or(0, |kept| kept.pair.bytes());
+        posted.made.as_ref().map_or(0, |made| made.pair.bytes()) + kept
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Posted> {

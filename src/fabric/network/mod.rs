@@ -18,6 +18,7 @@
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
 //! | `ways` | which way each peer is to take, by how much goes there |
+//! | `kept` | connections that are used again |
 //! | `costs` | what the ways cost here |
 //! | `switching` | has the links take these ways |
 //! | [`own`] | the connection with oneself |
@@ -35,6 +36,7 @@ mod forget;
 mod handshake;
 mod hello;
 pub mod interface;
+mod kept;
 pub mod link;
 pub mod multicast;
 pub mod own;

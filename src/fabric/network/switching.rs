@@ -20,6 +20,7 @@ use super::control::Shared;
 use super::costs::{self, Measured};
 use super::handshake::{Say, State};
 use super::hello::Hello;
+use super::kept::Kept;
 use super::link::{Link, Posted};
 use super::room::{RINGS, Room, Taken, Which};
 use super::turns::SETTLED;
@@ -65,11 +66,14 @@ pub enum Choice {
 #[derive(Debug, Default)]
 pub(super) struct Switch {
     /// The place for the next turn, which is to go by this way.
-    next: Option<(Way, Taken)>,
+    pub next: Option<(Way, Taken)>,
     /// As the peer wants the next turn, or has proposed it.
     asked: Way,
     /// When the turn was ended for that.
     began_ns: u64,
+    /// The connection of an earlier turn, and that by which the next one is to go, as both have said.
+    pub kept: Option<Kept>,
+    pub agreed: Option<Kept>,
     /// It was declined: not tried again before, and how long the last pause was.
     not_before: u64,
     pause: u64,
@@ -391,11 +395,14 @@ impl Shared {
                 if way != Way::Shared && switch.next.as_ref().is_none_or(|(next, _)| *next != way) {
                     switch.next = self.place_for(link, way).map(|place| (way, place));
                 }
-                return way == Way::Shared || switch.next.is_some();
+                let has_place = way == Way::Shared || switch.next.is_some();
+                return has_place && (way != Way::Connected || self.hears_of_kept(link, posted, hello));
             }
             Say::Retired if hand.state() == State::Offered && hand.turn() == hello.turn => {
-                posted.switch.is_declined(now);
-                count(&self.switching.declined);
+                if !self.is_kept_alone(posted) {
+                    posted.switch.is_declined(now);
+                    count(&self.switching.declined);
+                }
             }
             _ => {}
         }

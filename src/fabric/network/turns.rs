@@ -222,7 +222,10 @@ impl Shared {
                 Deed::Drop => {
                     traced!(link.note(What::GivenUp, posted.hand.turn()));
                     tell(Level::Debug, || format!("the connection with rank {} is given up", link.peer));
-                    link.drop_pair(posted);
+                    // Its place goes first, its connection may stay.
+                    if let Some(made) = link.take_down(posted) {
+                        self.keep(link, posted, made);
+                    }
                     posted.times.end = None;
                     if std::mem::take(&mut posted.parts) && Link::may_be_put_away(posted) {
                         self.give_context_back(link, posted);
@@ -231,8 +234,8 @@ impl Shared {
                     self.nudge();
                 }
                 Deed::Connect => {
-                    let connected = match (&posted.made, end) {
-                        (Some(made), Some(end)) => made.pair.connect(end),
+                    let connected = match (&mut posted.made, end) {
+                        (Some(made), Some(end)) => made.connect(end),
                         _ => Ok(()),
                     };
                     if let Err(e) = connected {
@@ -270,7 +273,8 @@ impl Shared {
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
         let end = link.end(posted);
         let way = posted.made.as_ref().map_or_else(|| self.wish(posted), |made| made.way);
-        let hello = Hello { turn, way, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
+        let kept = posted.made.as_ref().is_some_and(|made| made.is_kept);
+        let hello = Hello { turn, way, kept, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
         self.send_to(link, &hello)
     }
 

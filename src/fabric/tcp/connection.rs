@@ -361,6 +361,9 @@ impl Pair for Connection {
         Ok(())
     }
 
+    fn is_whole(&self) -> bool {
+        self.gone.load(Ordering::Acquire) == 0 && !lock(&self.out).broken
+    }
     fn explain(&self, code: i32) -> String {
         io::Error::from_raw_os_error(code).to_string()
     }

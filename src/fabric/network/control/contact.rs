@@ -182,6 +182,7 @@ impl Shared {
             turn: 0,
             way: Way::Connected,
             number: 0,
+            kept: false,
             card: self.card(),
             end: End::default(),
             indices: (self.who.indices)(),

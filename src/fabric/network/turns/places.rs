@@ -69,9 +69,10 @@ impl Shared {
             let Some(place) = take(&room, Which::Pairs) else { return missing(Which::Pairs) };
             (Way::Connected, Some(Taken { room, place }))
         };
-        match link.make_pair(&self.device, way, taken) {
-            Ok(made) => {
-                let connected = posted.times.end.map_or(Ok(()), |end| made.pair.connect(&end));
+        let kept = self.kept_for(link, posted, way);
+        match link.make_pair(&self.device, (way, taken), kept) {
+            Ok(mut made) => {
+                let connected = posted.times.end.map_or(Ok(()), |end| made.connect(&end));
                 posted.made = Some(made);
                 if let Err(e) = connected {
                     // With its place.
