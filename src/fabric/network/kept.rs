@@ -26,7 +26,7 @@ const MOST: usize = if cfg!(test) { 1 } else { 8 };
 pub(super) struct Kept {
     pub pair: Arc<dyn Pair>,
     /// The end to which it is connected.
-    pub other: End,
+    pub other: Box<End>,
 }
 
 impl std::fmt::Debug for Kept {
@@ -53,12 +53,12 @@ impl Shelf {
 impl Shared {
     /// The turn of this connection is over: it is kept, if it may be.
     pub(super) fn keep(&self, link: &Link, posted: &mut Posted, made: Made) {
-        let was_up = made.other != End::default();
-        let may = self.device.has_ways() && made.way == Way::Connected && was_up && !posted.parts;
-        if !may || link.has_ended() || link.has_left() || !made.pair.is_whole() {
+        let may = self.device.has_ways() && made.way == Way::Connected && !posted.parts;
+        let Some(other) = made.other.filter(|_| may && made.pair.is_whole()) else { return };
+        if link.has_ended() || link.has_left() {
             return;
         }
-        posted.switch.kept = Some(Kept { pair: made.pair, other: made.other });
+        posted.switch.kept = Some(Box::new(Kept { pair: made.pair, other }));
         let mut peers = self.shelf.lock();
         peers.retain(|peer| *peer != link.peer);
         peers.push_back(link.peer);
@@ -79,12 +79,12 @@ impl Shared {
     pub(super) fn hears_of_kept(&self, link: &Link, posted: &mut Posted, hello: &Hello) -> bool {
         let kept = posted.switch.kept.take();
         self.shelf.lock().retain(|peer| *peer != link.peer);
-        posted.switch.agreed = kept.filter(|kept| hello.kept && kept.other == hello.end && kept.pair.is_whole());
+        posted.switch.agreed = kept.filter(|kept| hello.kept && *kept.other == hello.end && kept.pair.is_whole());
         posted.switch.agreed.is_some() == hello.kept
     }
 
     /// The kept connection by which a turn of this way goes, if there is one.
-    pub(super) fn kept_for(&self, link: &Link, posted: &mut Posted, way: Way) -> Option<Kept> {
+    pub(super) fn kept_for(&self, link: &Link, posted: &mut Posted, way: Way) -> Option<Box<Kept>> {
         let agreed = posted.switch.agreed.take();
         if way != Way::Connected {
             return None;
@@ -102,7 +102,7 @@ impl Shared {
     /// was nothing kept.
     pub(super) fn is_kept_alone(&self, posted: &mut Posted) -> bool {
         let Some(made) = posted.made.as_mut().filter(|made| made.is_kept) else { return false };
-        made.other = End::default();
+        made.other = None;
         posted.switch.next = made.taken.take().map(|place| (Way::Connected, place));
         self.shelf.used.fetch_sub(1, Ordering::Relaxed);
         true

@@ -85,7 +85,7 @@ pub(super) struct Made {
     /// Its place among the connections or rings of the node, if it takes one.
     pub taken: Option<Taken>,
     /// The end to which it is connected, once it is; and was it kept from an earlier turn?
-    pub other: End,
+    pub other: Option<Box<End>>,
     pub is_kept: bool,
 }
 
@@ -93,12 +93,12 @@ impl Made {
     /// Connects it to the other end, unless it is.
     pub fn connect(&mut self, to: &End) -> Result<()> {
         if self.is_kept {
-            let same = self.other == *to;
+            let same = self.other.as_deref() == Some(to);
             return same
                 .then_some(())
                 .ok_or_else(|| Error::new(Code::Peer, "the peer has not kept the other end of it"));
         }
-        self.other = *to;
+        self.other = Some(Box::new(*to));
         self.pair.connect(to)
     }
 }
@@ -135,7 +135,7 @@ pub struct Link {
     /// Completions taken.
     taken: AtomicU64,
     /// Where there are several ways, of one request the time is taken.
-    pub(super) timed: Option<Timed>,
+    pub(super) timed: Option<Box<Timed>>,
     /// Where they come; one thread at a time.
     queue: Mutex<Option<Arc<dyn Pair>>>,
     /// The queue pair, to break it off without the lock.
@@ -196,7 +196,7 @@ impl Link {
             up: AtomicBool::new(false),
             completed: AtomicU64::new(0),
             taken: AtomicU64::new(0),
-            timed: home.device.has_ways().then(Timed::default),
+            timed: home.device.has_ways().then(Box::default),
             queue: Mutex::default(),
             current: Mutex::default(),
             ending: Ending::default(),
@@ -216,13 +216,16 @@ impl Link {
         &self,
         device: &Arc<dyn Device>,
         (way, taken): (Way, Option<Taken>),
-        kept: Option<Kept>,
+        kept: Option<Box<Kept>>,
     ) -> Result<Made> {
         // Where there are two ways contexts are what others ask for, whichever way it is.
         let used = taken.as_ref().filter(|_| !device.has_ways()).map(|taken| (taken.room.clone(), taken.place));
         let (room, place) = used.or_else(|| self.context_place()).ok_or_else(|| self.broken())?;
-        let (is_kept, other) = (kept.is_some(), kept.as_ref().map_or(End::default(), |kept| kept.other));
-        let pair = kept.map_or_else(|| device.pair_by(way, DEPTH), |kept| Ok(kept.pair))?;
+        let is_kept = kept.is_some();
+        let (pair, other) = match kept {
+            Some(kept) => (kept.pair, Some(kept.other)),
+            None => (device.pair_by(way, DEPTH)?, None),
+        };
         self.arrivals.know(pair.number(), self.peer, &self.arrived);
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
@@ -239,7 +242,7 @@ impl Link {
     pub(super) fn take_down(&self, posted: &mut Posted) -> Option<Made> {
         let mut made = posted.made.take()?;
         self.arrivals.forget(made.pair.number());
-        self.timed.iter().for_each(Timed::forget);
+        self.timed.iter().for_each(|timed| timed.forget());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
         made.taken = None;

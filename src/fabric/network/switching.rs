@@ -72,8 +72,8 @@ pub(super) struct Switch {
     /// When the turn was ended for that.
     began_ns: u64,
     /// The connection of an earlier turn, and that by which the next one is to go, as both have said.
-    pub kept: Option<Kept>,
-    pub agreed: Option<Kept>,
+    pub kept: Option<Box<Kept>>,
+    pub agreed: Option<Box<Kept>>,
     /// It was declined: not tried again before, and how long the last pause was.
     not_before: u64,
     pause: u64,
@@ -263,8 +263,8 @@ impl Shared {
         for (n, link) in links.iter().enumerate().filter(|(_, link)| link.is_up()) {
             let drawn = scattered(number.wrapping_add((n as u64).wrapping_mul(STEP)));
             let way = link.try_lock().and_then(|posted| posted.made.as_ref().map(|made| made.way));
-            let others = [Way::Shared, Way::Ring, Way::Connected].into_iter().filter(|other| Some(*other) != way);
-            match way.filter(|_| drawn & 1 == 0).and(others.skip((drawn >> 1 & 1) as usize).next()) {
+            let mut others = [Way::Shared, Way::Ring, Way::Connected].into_iter().filter(|other| Some(*other) != way);
+            match way.filter(|_| drawn & 1 == 0).and(others.nth((drawn >> 1 & 1) as usize)) {
                 Some(Way::Shared) => self.leave(link, now),
                 Some(to) => state.wait.push_back((link.peer, to)),
                 None => {}
@@ -398,11 +398,11 @@ impl Shared {
                 let has_place = way == Way::Shared || switch.next.is_some();
                 return has_place && (way != Way::Connected || self.hears_of_kept(link, posted, hello));
             }
-            Say::Retired if hand.state() == State::Offered && hand.turn() == hello.turn => {
-                if !self.is_kept_alone(posted) {
-                    posted.switch.is_declined(now);
-                    count(&self.switching.declined);
-                }
+            Say::Retired
+                if hand.state() == State::Offered && hand.turn() == hello.turn && !self.is_kept_alone(posted) =>
+            {
+                posted.switch.is_declined(now);
+                count(&self.switching.declined);
             }
             _ => {}
         }
