@@ -351,7 +351,6 @@ mod runs {
     #[test]
     fn each_way_is_taken() {
         (1..=10).for_each(super::links_change_ways);
-        eprintln!("LINK {}", size_of::<crate::fabric::network::link::Link>());
         let [connected, rings, .., kept] = super::TAKEN.each_ref().map(|n| n.load(super::Ordering::Relaxed));
         let some = [connected, rings, kept].into_iter().all(|n| n > 10);
         assert!(some && kept < connected, "connections, rings, kept: {connected}, {rings}, {kept}");
