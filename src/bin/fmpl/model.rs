@@ -65,7 +65,7 @@ const CONTEXT: [(&str, f64); 4] = [
     ("lanes", 12288.),
     ("lanes: numbers and sides of their indices", 8192.),
     ("between nodes: state of indices", 5248.),
-    ("between nodes: links with peers", 880.),
+    ("between nodes: links with peers", 1008.),
 ];
 /// Of a context too: the fronts of 64 indices, and the lane's page.
 const FRONTS: f64 = 20480.;
