@@ -19,7 +19,7 @@ use fmpl::base::bytes::{Bytes, Room};
 use fmpl::base::library;
 use fmpl::base::symbols::home;
 use fmpl::ffi::c as own;
-pub use fmpl::ffi::c::{FMPL_COMM_NULL, FMPL_COMM_WORLD, fmpl_block, fmpl_comm, fmpl_func, iovec};
+pub use fmpl::ffi::c::{FMPL_COMM_NULL, FMPL_COMM_WORLD, Out, fmpl_block, fmpl_comm, fmpl_func, iovec};
 
 use crate::order::Whole;
 
@@ -87,10 +87,10 @@ library! {
     pub fmpl_alloc as alloc(bytes: usize) -> *mut c_void = (bytes => usize);
     pub fmpl_free as free(at: *mut c_void) -> c_int = (at => *mut c_void);
 
-    pub fmpl_comm_rank as comm_rank(comm: fmpl_comm, rank: &mut c_int) -> c_int = (comm => fmpl_comm, rank => *mut c_int);
-    pub fmpl_comm_size as comm_size(comm: fmpl_comm, size: &mut c_int) -> c_int = (comm => fmpl_comm, size => *mut c_int);
+    pub fmpl_comm_rank as comm_rank(comm: fmpl_comm, rank: &mut c_int) -> c_int = (comm => fmpl_comm, rank.into() => Out<c_int>);
+    pub fmpl_comm_size as comm_size(comm: fmpl_comm, size: &mut c_int) -> c_int = (comm => fmpl_comm, size.into() => Out<c_int>);
     pub fmpl_comm_split as comm_split(comm: fmpl_comm, colour: c_int, order: c_int, new: &mut fmpl_comm) -> c_int
-        = (comm => fmpl_comm, colour => c_int, order => c_int, new => *mut fmpl_comm);
+        = (comm => fmpl_comm, colour => c_int, order => c_int, new.into() => Out<fmpl_comm>);
     pub fmpl_comm_free as comm_free(comm: &mut fmpl_comm) -> c_int = (comm => *mut fmpl_comm);
     pub fmpl_comm_sendbuf_set as comm_sendbuf_set(comm: fmpl_comm, bytes: usize, ms: c_int) -> c_int
         = (comm => fmpl_comm, null_mut() => *mut c_void, bytes => usize, ms => c_int);
@@ -115,7 +115,7 @@ library! {
     pub fmpl_recv_list as recv_list(list: &List<'_>, src: c_int, index: c_int, comm: fmpl_comm) -> c_int
         = (list.0.as_ptr() => *const iovec, list.0.len() as c_int => c_int, src => c_int, index => c_int, comm => fmpl_comm);
     pub fmpl_received as received(src: c_int, index: c_int, comm: fmpl_comm, len: &mut usize) -> c_int
-        = (src => c_int, index => c_int, comm => fmpl_comm, len => *mut usize, null_mut() => *mut c_int);
+        = (src => c_int, index => c_int, comm => fmpl_comm, len.into() => Out<usize>, Out::NULL => Out<c_int>);
     pub fmpl_sendrecv as sendrecv(out: Bytes<'_>, dst: c_int, into: Room<'_>, src: c_int, index: c_int, comm: fmpl_comm) -> c_int
         = (out.as_ptr().cast() => *const c_void, out.len() => usize, dst => c_int, index => c_int,
            into.as_mut_ptr().cast() => *mut c_void, into.len() => usize, src => c_int, index => c_int, comm => fmpl_comm);

@@ -118,7 +118,7 @@ fn refused(r: &Rma, kind: u32, order: i64, error: Error) -> acp_handle_t {
 ///
 /// Returns: 0, or -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+pub extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     let _ = (argc, argv);
     outcome(comm::global_open())
 }
@@ -247,7 +247,7 @@ pub extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
 ///
 /// Returns: the global address, or `ACP_GA_NULL`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn acp_query_ga(atkey: acp_atkey_t, addr: *mut c_void) -> acp_ga_t {
+pub extern "C" fn acp_query_ga(atkey: acp_atkey_t, addr: *mut c_void) -> acp_ga_t {
     or_null(rma().and_then(|r| r.address_of(AddressKey::from_bits(atkey), addr.cast())).map(|ga| ga.bits()))
 }
 

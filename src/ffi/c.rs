@@ -28,6 +28,7 @@ mod windows;
 use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
 
+pub use super::outcome::Out;
 use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
@@ -322,13 +323,8 @@ pub unsafe extern "C" fn fmpl_finalize() -> c_int {
 ///
 /// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_initialized(flag: *mut c_int) -> c_int {
-    if flag.is_null() {
-        return wrong("fmpl_initialized: flag is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    unsafe { *flag = comm::initialized() as c_int };
-    0
+pub extern "C" fn fmpl_initialized(flag: Out<c_int>) -> c_int {
+    hand_to(flag, "fmpl_initialized: flag is NULL", || Ok(comm::initialized()))
 }
 
 /// Ends the whole job, every rank of it. Does not return.
@@ -348,9 +344,8 @@ pub extern "C" fn fmpl_abort(code: c_int) -> c_int {
 ///
 /// Source: FMPL paper, section 3.3.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_rank(comm: fmpl_comm, rank: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(rank, "fmpl_comm_rank: rank is NULL", || comm::comm_rank(comm)) }
+pub extern "C" fn fmpl_comm_rank(comm: fmpl_comm, rank: Out<c_int>) -> c_int {
+    hand_to(rank, "fmpl_comm_rank: rank is NULL", || comm::comm_rank(comm))
 }
 
 /// The number of ranks of a communicator.
@@ -362,9 +357,8 @@ pub unsafe extern "C" fn fmpl_comm_rank(comm: fmpl_comm, rank: *mut c_int) -> c_
 ///
 /// Source: FMPL paper, section 3.3.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(size, "fmpl_comm_size: size is NULL", || comm::comm_size(comm)) }
+pub extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: Out<c_int>) -> c_int {
+    hand_to(size, "fmpl_comm_size: size is NULL", || comm::comm_size(comm))
 }
 
 // # Blocking messages
@@ -516,9 +510,8 @@ pub extern "C" fn fmpl_irecv_wait(src: c_int, mai: c_int, comm: fmpl_comm) -> c_
 ///
 /// Returns: as `fmpl_isend_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_isend_test: done is NULL", || p2p::isend_test(comm, dst, mai)) }
+pub extern "C" fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_isend_test: done is NULL", || p2p::isend_test(comm, dst, mai))
 }
 
 /// Completes the irecv on (`src`, `mai`, `comm`) if its message is there. When `done` is set to 1 the request is completed as
@@ -531,9 +524,8 @@ pub unsafe extern "C" fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm
 ///
 /// Returns: as `fmpl_irecv_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_irecv_test: done is NULL", || p2p::irecv_test(comm, src, mai)) }
+pub extern "C" fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_irecv_test: done is NULL", || p2p::irecv_test(comm, src, mai))
 }
 
 /// Length and index of the last completed receive on (`src`, `mai`, `comm`). It is to be asked soon: of peers on other nodes that have been
@@ -547,22 +539,10 @@ pub unsafe extern "C" fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm
 ///
 /// Returns: `FMPL_ERR_REQUEST` when no receive has been completed there; `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_received(
-    src: c_int,
-    mai: c_int,
-    comm: fmpl_comm,
-    size: *mut usize,
-    index: *mut c_int,
-) -> c_int {
+pub extern "C" fn fmpl_received(src: c_int, mai: c_int, comm: fmpl_comm, size: Out<usize>, index: Out<c_int>) -> c_int {
     hand_out(p2p::received(comm, src, mai), |received| {
-        if !size.is_null() {
-            // SAFETY: not null, so the caller's size_t.
-            unsafe { *size = received.len };
-        }
-        if !index.is_null() {
-            // SAFETY: not null, so the caller's int.
-            unsafe { *index = received.index };
-        }
+        size.set(received.len);
+        index.set(received.index);
     })
 }
 
@@ -576,20 +556,13 @@ pub unsafe extern "C" fn fmpl_received(
 ///
 /// Returns: `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer; `FMPL_ERR_PEER`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_probe(
-    src: c_int,
-    mai: c_int,
-    comm: fmpl_comm,
-    there: *mut c_int,
-    size: *mut usize,
-) -> c_int {
+pub extern "C" fn fmpl_probe(src: c_int, mai: c_int, comm: fmpl_comm, there: Out<c_int>, size: Out<usize>) -> c_int {
     if there.is_null() || size.is_null() {
         return wrong("fmpl_probe: there or size is NULL");
     }
-    // SAFETY: not null, so the caller's int and size_t.
-    hand_out(p2p::probe(comm, src, mai), |found| unsafe {
-        *there = found.is_some() as c_int;
-        *size = found.unwrap_or(0);
+    hand_out(p2p::probe(comm, src, mai), |found| {
+        there.set(found.is_some());
+        size.set(found.unwrap_or(0));
     })
 }
 
@@ -602,9 +575,8 @@ pub unsafe extern "C" fn fmpl_probe(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_comm, cancelled: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(cancelled, "fmpl_irecv_cancel: cancelled is NULL", || p2p::irecv_cancel(comm, src, mai)) }
+pub extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_comm, cancelled: Out<c_int>) -> c_int {
+    hand_to(cancelled, "fmpl_irecv_cancel: cancelled is NULL", || p2p::irecv_cancel(comm, src, mai))
 }
 
 // # Modes of sending
@@ -657,14 +629,13 @@ pub unsafe extern "C" fn fmpl_comm_sendbuf_set(
 ///
 /// Source: FMPL paper, section 3.2.1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendbuf_check(nsend: *mut c_int, nspool: *mut c_int) -> c_int {
+pub extern "C" fn fmpl_sendbuf_check(nsend: Out<c_int>, nspool: Out<c_int>) -> c_int {
     if nsend.is_null() || nspool.is_null() {
         return wrong("fmpl_sendbuf_check: nsend or nspool is NULL");
     }
-    // SAFETY: not null, so the caller's ints.
-    hand_out(p2p::sendbuf_check(), |(delivered, waiting)| unsafe {
-        *nsend = delivered;
-        *nspool = waiting;
+    hand_out(p2p::sendbuf_check(), |(delivered, waiting)| {
+        nsend.set(delivered);
+        nspool.set(waiting);
     })
 }
 
@@ -691,9 +662,8 @@ pub extern "C" fn fmpl_progress() -> c_int {
 ///
 /// Returns: `FMPL_ERR_SYSTEM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_event_fd(fd: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(fd, "fmpl_event_fd: fd is NULL", comm::event_fd) }
+pub extern "C" fn fmpl_event_fd(fd: Out<c_int>) -> c_int {
+    hand_to(fd, "fmpl_event_fd: fd is NULL", comm::event_fd)
 }
 
 // # Memory that peers can reach

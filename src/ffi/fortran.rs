@@ -32,7 +32,7 @@ use super::c;
 use super::outcome::{hand_out, last_error, meaning, number, wrong};
 use crate::comm;
 use entry::{Address, Array, Buffer, Data, Function, In, NewAddress, Out, entries};
-use lists::{Direction, ended};
+use lists::{Direction, ended, tested};
 
 pub(in crate::ffi) use functions::*;
 
@@ -91,15 +91,15 @@ entries! {
     fmpl_isend_, fmpl_isend8_(buf: Data, size: Size, dst: In, mai: In, comm: In) = fmpl_isend;
     fmpl_irecv_, fmpl_irecv8_(buf: Buffer, size: Size, src: In, mai: In, comm: In) = fmpl_irecv;
     fmpl_isend_wait_(dst: In, mai: In, comm: In)
-        = { ended(c::fmpl_isend_wait(dst, mai, comm), &1, (Direction::Send, dst, mai, comm)) };
+        = { ended(c::fmpl_isend_wait(dst, mai, comm), true, (Direction::Send, dst, mai, comm)) };
     fmpl_isend_test_(dst: In, mai: In, comm: In, done: Out)
-        = { ended(c::fmpl_isend_test(dst, mai, comm, done), &*done, (Direction::Send, dst, mai, comm)) };
+        = { tested(done, (Direction::Send, dst, mai, comm), |flag| c::fmpl_isend_test(dst, mai, comm, flag)) };
     fmpl_irecv_wait_(src: In, mai: In, comm: In)
-        = { ended(c::fmpl_irecv_wait(src, mai, comm), &1, (Direction::Receive, src, mai, comm)) };
+        = { ended(c::fmpl_irecv_wait(src, mai, comm), true, (Direction::Receive, src, mai, comm)) };
     fmpl_irecv_test_(src: In, mai: In, comm: In, done: Out)
-        = { ended(c::fmpl_irecv_test(src, mai, comm, done), &*done, (Direction::Receive, src, mai, comm)) };
+        = { tested(done, (Direction::Receive, src, mai, comm), |flag| c::fmpl_irecv_test(src, mai, comm, flag)) };
     fmpl_irecv_cancel_(src: In, mai: In, comm: In, cancelled: Out)
-        = { ended(c::fmpl_irecv_cancel(src, mai, comm, cancelled), &*cancelled, (Direction::Receive, src, mai, comm)) };
+        = { tested(cancelled, (Direction::Receive, src, mai, comm), |flag| c::fmpl_irecv_cancel(src, mai, comm, flag)) };
     fmpl_received_, fmpl_received8_(src: In, mai: In, comm: In, size: Length, index: Out) = fmpl_received;
     fmpl_probe_, fmpl_probe8_(src: In, mai: In, comm: In, there: Out, size: Length) = fmpl_probe;
 
@@ -135,7 +135,7 @@ entries! {
     /// * ptr: set to the address, or to null when it fails.
     /// * ier: the return code.
     fmpl_alloc_, fmpl_alloc8_(size: Size, ptr: NewAddress)
-        = { hand_out(crate::comm::alloc(size), |memory| *ptr = memory.cast()) };
+        = { hand_out(crate::comm::alloc(size), |memory| ptr.set(memory.cast::<c_void>())) };
 
     /// As [`c::fmpl_free`].
     ///
@@ -181,7 +181,7 @@ entries! {
     /// * version: set to it.
     /// * ier: always `FMPL_SUCCESS`.
     fmpl_version_(version: Out) = {
-        *version = c::FMPL_VERSION;
+        version.set(c::FMPL_VERSION);
         0
     };
 
@@ -199,7 +199,7 @@ entries! {
     ///
     /// * id: 128 bytes of any type, such as INTEGER(8) id(16); set to the identifier.
     /// * ier: the return code.
-    fmpl_id_create_(id: Buffer) = { c::fmpl_id_create(id.cast()) };
+    fmpl_id_create_(id: Buffer) = { c::fmpl_id_create(c::Out::at(id.cast())) };
 
     /// As [`c::fmpl_init_id`].
     fmpl_init_id_(id: Data, rank: In, size: In, count: In) = { c::fmpl_init_id(id.cast(), rank, size, count) };
@@ -219,7 +219,7 @@ entries! {
     /// As [`c::fmpl_comm_group_create`]; an array of INTEGER.
     fmpl_comm_group_create_(comm: In, ranks: Array, n: In, newcomm: Out)
         = { c::fmpl_comm_group_create(comm, ranks, n, newcomm) };
-    fmpl_comm_free_(comm: Out) = fmpl_comm_free;
+    fmpl_comm_free_(comm: Out) = { c::fmpl_comm_free(comm.variable()) };
     fmpl_comm_translate_(from: In, rank: In, to: In, result: Out) = fmpl_comm_translate;
 }
 

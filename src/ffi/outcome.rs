@@ -4,6 +4,8 @@
 
 use core::cell::RefCell;
 use core::ffi::{c_char, c_int};
+use core::marker::PhantomData;
+use core::ptr;
 use std::backtrace::Backtrace;
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -37,17 +39,62 @@ pub(super) fn hand_out<T>(result: Result<T>, keep: impl FnOnce(T)) -> c_int {
     }
 }
 
+/// The caller's variable for something that a call hands out: a pointer of C, which may be NULL.
+#[repr(transparent)]
+pub struct Out<'a, T>(*mut T, PhantomData<&'a mut T>);
+
+impl<T> Clone for Out<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<'_, T> {}
+
+impl<'a, T> From<&'a mut T> for Out<'a, T> {
+    fn from(variable: &'a mut T) -> Self {
+        Out(variable, PhantomData)
+    }
+}
+
+impl<T> Out<'_, T> {
+    /// No variable.
+    pub const NULL: Self = Out(ptr::null_mut(), PhantomData);
+
+    /// # Safety
+    /// NULL, or a variable that may be written as long as this is used, and that need not be dropped.
+    #[inline(always)]
+    pub(super) const unsafe fn at(variable: *mut T) -> Self {
+        Out(variable, PhantomData)
+    }
+
+    /// What the caller has given.
+    pub(super) const fn variable(self) -> *mut T {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(super) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Stores a value, unless there is no variable.
+    #[inline(always)]
+    pub(super) fn set(self, value: impl Into<T>) {
+        if !self.is_null() {
+            // SAFETY: not null, so a variable of the caller's: there are no others from C, `at` and `from`.
+            unsafe { self.0.write(value.into()) }
+        }
+    }
+}
+
 /// The same for one value, which goes to the caller's variable; without a variable the call is not made, and `null` says why.
-///
-/// # Safety
-/// `at` is null or may be written.
 #[inline(always)]
-pub(super) unsafe fn hand_to<U, T: Into<U>>(at: *mut U, null: &str, call: impl FnOnce() -> Result<T>) -> c_int {
+pub(super) fn hand_to<U, T: Into<U>>(at: Out<U>, null: &str, call: impl FnOnce() -> Result<T>) -> c_int {
     if at.is_null() {
         return wrong(null);
     }
-    // SAFETY: not null, so the caller's.
-    hand_out(call(), |value| unsafe { *at = value.into() })
+    hand_out(call(), |value| at.set(value))
 }
 
 /// Keeps the error's text for `fmpl_last_error` and returns its number.

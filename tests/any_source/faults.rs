@@ -230,12 +230,11 @@ pub fn gives_wrong_arguments() {
     // SAFETY: no memory is touched.
     unsafe {
         let null = std::ptr::null_mut();
-        let (no_int, no_size) = (std::ptr::null_mut(), std::ptr::null_mut());
         fails(fmpl::ffi::c::fmpl_send_any(null, 8, other, 0, WORLD), ARGUMENT);
         fails(fmpl::ffi::c::fmpl_recv_any(null, 8, 0, WORLD), ARGUMENT);
         fails(fmpl::ffi::c::fmpl_send_any(null, 0, other, 0, 77), COMM);
-        fails(fmpl::ffi::c::fmpl_recv_any_from(null, 0, 0, -1, no_int, no_size), COMM);
-        fails(fmpl::ffi::c::fmpl_irecv_any_wait(0, WORLD, no_int, no_size), REQUEST);
+        fails(fmpl::ffi::c::fmpl_recv_any_from(null, 0, 0, -1, fmpl::ffi::c::Out::NULL, fmpl::ffi::c::Out::NULL), COMM);
+        fails(fmpl::ffi::c::fmpl_irecv_any_wait(0, WORLD, fmpl::ffi::c::Out::NULL, fmpl::ffi::c::Out::NULL), REQUEST);
         fails(fmpl::ffi::c::fmpl_recv_any_limit(-1, 0, WORLD), ARGUMENT);
     }
     // The job is as it was.

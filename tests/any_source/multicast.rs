@@ -8,7 +8,7 @@ use fmpl::ffi::c::*;
 use fmpl::launch::embedded::Nodes;
 
 pub fn try_mcast(buf: &[u8], members: &[u64], ticket: Option<&mut u64>) -> i32 {
-    let ticket = ticket.map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    let ticket = ticket.map_or(Out::NULL, Out::from);
     // SAFETY: valid memory, which the tests leave alone until the ticket is complete.
     unsafe { fmpl_mcast(buf.as_ptr().cast(), buf.len(), members.as_ptr(), WORLD, ticket) }
 }
@@ -21,7 +21,8 @@ pub fn mcast_wait(ticket: u64) -> i32 {
 pub fn try_mcast_recv(buf: &mut [u8]) -> (i32, usize, i32) {
     let (mut len, mut master) = (usize::MAX, -1);
     // SAFETY: valid memory.
-    let code = unsafe { fmpl_mcast_recv(buf.as_mut_ptr().cast(), buf.len(), WORLD, &mut len, &mut master) };
+    let code =
+        unsafe { fmpl_mcast_recv(buf.as_mut_ptr().cast(), buf.len(), WORLD, (&mut len).into(), (&mut master).into()) };
     (code, len, master)
 }
 
@@ -37,10 +38,10 @@ fn mcast_recv(buf: &mut [u8], with: usize) -> (usize, i32) {
         ok(fmpl_mcast_irecv(buf.as_mut_ptr().cast(), buf.len(), WORLD));
         fails(fmpl_mcast_irecv(std::ptr::null_mut(), 0, WORLD), BUSY);
         if with == 1 {
-            ok(fmpl_mcast_irecv_wait(WORLD, &mut len, &mut master));
+            ok(fmpl_mcast_irecv_wait(WORLD, (&mut len).into(), (&mut master).into()));
         }
         while with == 2 && done == 0 {
-            ok(fmpl_mcast_irecv_test(WORLD, &mut done, &mut len, &mut master));
+            ok(fmpl_mcast_irecv_test(WORLD, (&mut done).into(), (&mut len).into(), (&mut master).into()));
             std::thread::yield_now();
         }
     }
@@ -345,7 +346,7 @@ pub fn member_dies() {
             // SAFETY: the buffer lives until the request is completed or withdrawn, below.
             unsafe {
                 ok(fmpl_mcast_irecv(here.as_mut_ptr().cast(), here.len(), WORLD));
-                let code = fmpl_mcast_irecv_test(WORLD, &mut done, &mut len, &mut master);
+                let code = fmpl_mcast_irecv_test(WORLD, (&mut done).into(), (&mut len).into(), (&mut master).into());
                 if code != 0 {
                     fails(code, PEER);
                 } else if done == 1 {

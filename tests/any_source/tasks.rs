@@ -9,7 +9,7 @@ use fmpl::launch::embedded::Nodes;
 
 fn mcast(buf: &[u8], members: u64) {
     // SAFETY: valid memory; without a ticket it is copied.
-    ok(unsafe { fmpl_mcast(buf.as_ptr().cast(), buf.len(), &members, WORLD, std::ptr::null_mut()) });
+    ok(unsafe { fmpl_mcast(buf.as_ptr().cast(), buf.len(), &members, WORLD, Out::NULL) });
 }
 
 /// (code, who, bytes, is it a multicast)
@@ -17,7 +17,17 @@ fn try_either(buf: &mut [u8], index: i32) -> (i32, i32, usize, bool) {
     let (mut src, mut len, mut is_mcast) = (-1, usize::MAX, -1);
     let at = buf.as_mut_ptr().cast();
     // SAFETY: valid memory.
-    let code = unsafe { fmpl_recv_any_or_mcast(at, buf.len(), index, WORLD, &mut src, &mut len, &mut is_mcast) };
+    let code = unsafe {
+        fmpl_recv_any_or_mcast(
+            at,
+            buf.len(),
+            index,
+            WORLD,
+            (&mut src).into(),
+            (&mut len).into(),
+            (&mut is_mcast).into(),
+        )
+    };
     (code, src, len, is_mcast == 1)
 }
 

@@ -93,21 +93,21 @@ impl Drawn {
         unsafe {
             match (which, apart) {
                 (0, false) => fmpl_ibarrier(c),
-                (0, true) => fmpl_ibarrier_n(c, t),
+                (0, true) => fmpl_ibarrier_n(c, t.into()),
                 (1, false) => fmpl_ibcast(p, bytes, root, c),
-                (1, true) => fmpl_ibcast_n(p, bytes, root, c, t),
+                (1, true) => fmpl_ibcast_n(p, bytes, root, c, t.into()),
                 (2, false) => fmpl_ireduce(p, count, f, root, c, null_mut()),
-                (2, true) => fmpl_ireduce_n(p, count, f, root, c, t),
+                (2, true) => fmpl_ireduce_n(p, count, f, root, c, t.into()),
                 (3, false) => fmpl_iallreduce(p, count, f, c, null_mut()),
-                (3, true) => fmpl_iallreduce_n(p, count, f, c, t),
+                (3, true) => fmpl_iallreduce_n(p, count, f, c, t.into()),
                 (4, false) => fmpl_igather(g, each, p, root, c),
-                (4, true) => fmpl_igather_n(g, each, p, root, c, t),
+                (4, true) => fmpl_igather_n(g, each, p, root, c, t.into()),
                 (5, false) => fmpl_iallgather(g, each, p, c),
-                (5, true) => fmpl_iallgather_n(g, each, p, c, t),
+                (5, true) => fmpl_iallgather_n(g, each, p, c, t.into()),
                 (6, false) => fmpl_iscatter(g, each, p, root, c),
-                (6, true) => fmpl_iscatter_n(g, each, p, root, c, t),
+                (6, true) => fmpl_iscatter_n(g, each, p, root, c, t.into()),
                 (_, false) => fmpl_ialltoall(g, each, p, c),
-                (_, true) => fmpl_ialltoall_n(g, each, p, c, t),
+                (_, true) => fmpl_ialltoall_n(g, each, p, c, t.into()),
             }
         }
     }
@@ -133,21 +133,18 @@ impl Open {
 
     fn test(&self, done: &mut i32) -> i32 {
         let c = comm();
-        // SAFETY: no memory but that of the call, and the flag.
-        unsafe {
-            if self.ticket != 0 {
-                return fmpl_coll_test(self.ticket, done);
-            }
-            match self.drawn.which {
-                0 => fmpl_ibarrier_test(c, done),
-                1 => fmpl_ibcast_test(c, done),
-                2 => fmpl_ireduce_test(c, done),
-                3 => fmpl_iallreduce_test(c, done),
-                4 => fmpl_igather_test(c, done),
-                5 => fmpl_iallgather_test(c, done),
-                6 => fmpl_iscatter_test(c, done),
-                _ => fmpl_ialltoall_test(c, done),
-            }
+        if self.ticket != 0 {
+            return fmpl_coll_test(self.ticket, done.into());
+        }
+        match self.drawn.which {
+            0 => fmpl_ibarrier_test(c, done.into()),
+            1 => fmpl_ibcast_test(c, done.into()),
+            2 => fmpl_ireduce_test(c, done.into()),
+            3 => fmpl_iallreduce_test(c, done.into()),
+            4 => fmpl_igather_test(c, done.into()),
+            5 => fmpl_iallgather_test(c, done.into()),
+            6 => fmpl_iscatter_test(c, done.into()),
+            _ => fmpl_ialltoall_test(c, done.into()),
         }
     }
 
@@ -231,10 +228,10 @@ pub fn several(number: u64, root: i32, kind: Kind, bytes: usize, own: &mut Draw,
             match own.below(4) {
                 0 => ok(fmpl_waitall(requests.as_mut_ptr(), n, null_mut())),
                 1 => {
-                    ok(fmpl_waitany(requests.as_mut_ptr(), n, &mut which));
+                    ok(fmpl_waitany(requests.as_mut_ptr(), n, (&mut which).into()));
                     assert_eq!(requests[which as usize].kind, FMPL_REQUEST_NONE, "{text}");
                 }
-                2 => ok(fmpl_testall(requests.as_mut_ptr(), n, &mut which, null_mut())),
+                2 => ok(fmpl_testall(requests.as_mut_ptr(), n, (&mut which).into(), null_mut())),
                 _ => {
                     let at = own.below(open.len());
                     complete(&open[at], own.one_in(2));
@@ -277,8 +274,7 @@ pub fn scenes() {
 
 fn barrier_n() -> u64 {
     let mut ticket = 0;
-    // SAFETY: the variable.
-    ok(unsafe { fmpl_ibarrier_n(comm(), &mut ticket) });
+    ok(fmpl_ibarrier_n(comm(), (&mut ticket).into()));
     ticket
 }
 
@@ -294,13 +290,13 @@ pub fn begins_several() {
             // It begins nothing before another rank has ended the second call.
             recv(&mut word, 2, 0);
         }
-        ok(fmpl_ibcast_n(a.as_mut_ptr().cast(), 4000, 0, WORLD, &mut tickets[0]));
-        ok(fmpl_ibcast_n(b.as_mut_ptr().cast(), 4000, 1, WORLD, &mut tickets[1]));
+        ok(fmpl_ibcast_n(a.as_mut_ptr().cast(), 4000, 0, WORLD, (&mut tickets[0]).into()));
+        ok(fmpl_ibcast_n(b.as_mut_ptr().cast(), 4000, 1, WORLD, (&mut tickets[1]).into()));
         assert!(tickets[0] != tickets[1]);
         if me == 2 {
             ok(fmpl_coll_wait(tickets[1]));
             assert_eq!(b, [1; 1000]);
-            ok(fmpl_coll_test(tickets[0], &mut done));
+            ok(fmpl_coll_test(tickets[0], (&mut done).into()));
             assert_eq!(done, 0, "a broadcast whose root has not begun it");
             send(&[1], 0, 0);
         }
@@ -311,21 +307,21 @@ pub fn begins_several() {
             ok(fmpl_coll_wait(tickets[1]));
             assert_eq!(b, [1; 1000]);
         }
-        fails(fmpl_coll_test(tickets[1], &mut done), REQUEST);
+        fails(fmpl_coll_test(tickets[1], (&mut done).into()), REQUEST);
         fails(fmpl_coll_wait(0), REQUEST);
-        fails(fmpl_coll_test(tickets[1], null_mut()), ARGUMENT);
-        fails(fmpl_ibarrier_n(WORLD, null_mut()), ARGUMENT);
-        fails(fmpl_ibcast_n(a.as_mut_ptr().cast(), 4000, 3, WORLD, &mut tickets[0]), RANK);
-        fails(fmpl_ibcast_n(null_mut(), 4000, 0, WORLD, &mut tickets[0]), ARGUMENT);
-        fails(fmpl_iallreduce_n(a.as_mut_ptr().cast(), -1, Some(fmpl_isum), WORLD, &mut tickets[0]), ARGUMENT);
-        fails(fmpl_ialltoall_n(null_mut(), 8, null_mut(), NULL, &mut tickets[0]), COMM);
+        fails(fmpl_coll_test(tickets[1], Out::NULL), ARGUMENT);
+        fails(fmpl_ibarrier_n(WORLD, Out::NULL), ARGUMENT);
+        fails(fmpl_ibcast_n(a.as_mut_ptr().cast(), 4000, 3, WORLD, (&mut tickets[0]).into()), RANK);
+        fails(fmpl_ibcast_n(null_mut(), 4000, 0, WORLD, (&mut tickets[0]).into()), ARGUMENT);
+        fails(fmpl_iallreduce_n(a.as_mut_ptr().cast(), -1, Some(fmpl_isum), WORLD, (&mut tickets[0]).into()), ARGUMENT);
+        fails(fmpl_ialltoall_n(null_mut(), 8, null_mut(), NULL, (&mut tickets[0]).into()), COMM);
 
         // As many as there may be, and one more; other communicators have their own.
         let other = dup(WORLD);
         let all: Vec<u64> = (0..FMPL_TICKETS).map(|_| barrier_n()).collect();
-        fails(fmpl_ibarrier_n(WORLD, &mut tickets[0]), BUSY);
+        fails(fmpl_ibarrier_n(WORLD, (&mut tickets[0]).into()), BUSY);
         assert!(last_error().contains("64 collective calls of communicator 0"), "{}", last_error());
-        ok(fmpl_ibarrier_n(other, &mut tickets[0]));
+        ok(fmpl_ibarrier_n(other, (&mut tickets[0]).into()));
         fails(try_free(&mut { other }), BUSY);
         ok(fmpl_barrier(WORLD));
         for ticket in all.iter().rev() {
@@ -347,9 +343,9 @@ pub fn leaves_some() {
     let mut tickets = [0u64; 3];
     // SAFETY: the memory stays until the job is over.
     unsafe {
-        ok(fmpl_ibcast_n(memory.as_mut_ptr().cast(), 3_000_000, 0, WORLD, &mut tickets[0]));
+        ok(fmpl_ibcast_n(memory.as_mut_ptr().cast(), 3_000_000, 0, WORLD, (&mut tickets[0]).into()));
         if rank() != 0 {
-            ok(fmpl_ibarrier_n(WORLD, &mut tickets[1]));
+            ok(fmpl_ibarrier_n(WORLD, (&mut tickets[1]).into()));
         }
     }
     fails(try_finalize(), PENDING);

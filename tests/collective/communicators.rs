@@ -137,10 +137,10 @@ fn any_source_and_multicast(draw: &mut Draw, me: i32, n: i32, text: &str) {
     unsafe {
         let sent = message(len, number);
         if me == root {
-            ok(fmpl_mcast(sent.as_ptr().cast(), len, &members, comm(), &mut ticket));
+            ok(fmpl_mcast(sent.as_ptr().cast(), len, &members, comm(), (&mut ticket).into()));
         }
         if members >> me & 1 == 1 {
-            ok(fmpl_mcast_recv(got.as_mut_ptr().cast(), len, comm(), &mut bytes, &mut master));
+            ok(fmpl_mcast_recv(got.as_mut_ptr().cast(), len, comm(), (&mut bytes).into(), (&mut master).into()));
             assert_eq!((bytes, master), (len, root), "{text}");
             check(&got, number, text);
         }

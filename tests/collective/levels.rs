@@ -49,9 +49,9 @@ pub fn counts_crossings() {
             // SAFETY: valid memory; the ticket is waited for.
             unsafe {
                 if me == 0 {
-                    ok(fmpl_mcast(whole.as_ptr().cast(), LEN, everybody.as_ptr(), WORLD, &mut ticket));
+                    ok(fmpl_mcast(whole.as_ptr().cast(), LEN, everybody.as_ptr(), WORLD, (&mut ticket).into()));
                 }
-                ok(fmpl_mcast_recv(data.as_mut_ptr().cast(), LEN, WORLD, &mut len, &mut master));
+                ok(fmpl_mcast_recv(data.as_mut_ptr().cast(), LEN, WORLD, (&mut len).into(), (&mut master).into()));
                 if me == 0 {
                     ok(fmpl_mcast_wait(ticket));
                 }

@@ -38,10 +38,10 @@ const CALLS: [&str; 28] = [
 ];
 
 /// Tests until the call is over; its code.
-fn completed(begun: i32, test: impl Fn(*mut i32) -> i32) -> i32 {
+fn completed(begun: i32, test: impl Fn(Out<i32>) -> i32) -> i32 {
     let (mut code, mut done) = (begun, 0);
     while code == 0 && done == 0 {
-        code = test(&mut done);
+        code = test((&mut done).into());
         std::thread::yield_now();
     }
     code
@@ -83,7 +83,7 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
             "ialltoall" => completed(fmpl_ialltoall(other, bytes, p, WORLD), |done| fmpl_ialltoall_test(WORLD, done)),
             "neighbours" => {
                 let (dims, mut cart) = (size(), NULL);
-                match fmpl_cart_create(WORLD, 1, &dims, &1, &mut cart) {
+                match fmpl_cart_create(WORLD, 1, &dims, &1, (&mut cart).into()) {
                     0 => {
                         let code = fmpl_neighbour_alltoall(other, bytes, p, cart);
                         free(cart);

@@ -12,8 +12,7 @@ const PAYLOAD: usize = 1024 - 32;
 
 fn counter(which: i32) -> usize {
     let mut value = 0;
-    // SAFETY: a size_t of ours.
-    ok(unsafe { fmpl_counter(which, &mut value) });
+    ok(fmpl_counter(which, (&mut value).into()));
     value
 }
 
@@ -26,7 +25,7 @@ fn bcast(comm: i32, root: i32, bytes: usize, number: u64, waits: bool) {
     let mut me = 0;
     // SAFETY: a number, and a buffer of so many bytes that stays until the call is complete.
     unsafe {
-        ok(fmpl_comm_rank(comm, &mut me));
+        ok(fmpl_comm_rank(comm, (&mut me).into()));
         let sent = message(bytes, number);
         let mut buf = if me == root { sent.clone() } else { vec![0x55; bytes] };
         let p = buf.as_mut_ptr().cast();
@@ -75,8 +74,7 @@ pub fn broadcasts() {
     // Communicators made together have groups of their own; and there are so many only.
     let comm = split(WORLD, me % 2, me);
     let mut n = 0;
-    // SAFETY: a number.
-    ok(unsafe { fmpl_comm_size(comm, &mut n) });
+    ok(fmpl_comm_size(comm, (&mut n).into()));
     for call in 0..3 {
         bcast(comm, call % n, 50_000, 1000 + (me % 2) as u64, true);
     }

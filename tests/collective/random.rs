@@ -382,7 +382,7 @@ fn with_neighbours(number: u64, bytes: usize, own: &mut Draw, text: &str) {
     let (dims, closes) = ([rows, ranks / rows], [(number >> 8) as i32 & 1, (number >> 9) as i32 & 1]);
     let mut cart = NULL;
     // SAFETY: two dimensions.
-    ok(unsafe { fmpl_cart_create(comm(), 2, dims.as_ptr(), closes.as_ptr(), &mut cart) });
+    ok(unsafe { fmpl_cart_create(comm(), 2, dims.as_ptr(), closes.as_ptr(), (&mut cart).into()) });
     assert_eq!(cart != NULL, me < dims[0] * dims[1], "{text}");
     if cart == NULL {
         return;

@@ -143,8 +143,7 @@ pub fn cancelled(me: i32) {
 #[track_caller]
 fn fails_cancel(index: i32) {
     let mut cancelled = 0;
-    // SAFETY: a place of ours.
-    fails(unsafe { fmpl::ffi::c::fmpl_irecv_cancel(0, index, WORLD, &mut cancelled) }, REQUEST);
+    fails(fmpl::ffi::c::fmpl_irecv_cancel(0, index, WORLD, (&mut cancelled).into()), REQUEST);
 }
 
 pub fn probed(me: i32) {

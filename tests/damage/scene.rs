@@ -87,8 +87,7 @@ pub fn scribble() {
     let others = split(WORLD, (me == damaged) as i32, 0);
     let early = draw.one_in(4);
     if act == "global memory" {
-        // SAFETY: no arguments.
-        assert_eq!(unsafe { acp_init(null_mut(), null_mut()) }, 0);
+        assert_eq!(acp_init(null_mut(), null_mut()), 0);
     }
     // All have what they need of each other before the damage.
     if me == damaged {
@@ -267,7 +266,8 @@ fn any_source(plan: &mut Plan) {
     if plan.me == master {
         let len = Draw(plan.seed).size(300_000);
         // SAFETY: the data lives to the end; a word for the members.
-        let code = plan.timed(|| unsafe { fmpl_mcast(data.as_ptr().cast(), len, all.as_ptr(), WORLD, &mut ticket) });
+        let code =
+            plan.timed(|| unsafe { fmpl_mcast(data.as_ptr().cast(), len, all.as_ptr(), WORLD, (&mut ticket).into()) });
         ticket = if code == 0 { ticket } else { 0 };
     }
     let mut sent = Draw(plan.seed ^ plan.me as u64);
@@ -285,7 +285,9 @@ fn any_source(plan: &mut Plan) {
     let mut heard = Guarded::new(300_000);
     let (mut size, mut who) = (0, 0);
     // SAFETY: the buffer has so many bytes.
-    plan.timed(|| unsafe { fmpl_mcast_recv(heard.bytes().as_mut_ptr().cast(), 300_000, WORLD, &mut size, &mut who) });
+    plan.timed(|| unsafe {
+        fmpl_mcast_recv(heard.bytes().as_mut_ptr().cast(), 300_000, WORLD, (&mut size).into(), (&mut who).into())
+    });
     plan.kept.push(heard);
     // Who has sent all tells the others by a way that the damaged rank has no part in.
     let mut done = vec![[0u8; 1]; plan.ranks as usize];
@@ -304,8 +306,7 @@ fn any_source(plan: &mut Plan) {
     while dry < 200 {
         assert!(since.elapsed() < Duration::from_secs(10), "ranks {waiting:?} of the others do not come");
         let (mut came, mut from, mut len) = (0, 0, 0);
-        // SAFETY: three numbers.
-        let code = unsafe { fmpl_irecv_any_test(1, WORLD, &mut came, &mut from, &mut len) };
+        let code = fmpl_irecv_any_test(1, WORLD, (&mut came).into(), (&mut from).into(), (&mut len).into());
         if came != 0 || code != 0 {
             // Over, by a message or by an error that says why not.
             dry = if code == 0 { 0 } else { dry + 1 };

@@ -258,8 +258,7 @@ fn irecv_fails_late() -> bool {
         return false;
     }
     let mut done = 0;
-    // SAFETY: a place of ours; the buffer is still there.
-    unsafe { fmpl::ffi::c::fmpl_irecv_test(0, 9, WORLD, &mut done) == 0 }
+    fmpl::ffi::c::fmpl_irecv_test(0, 9, WORLD, (&mut done).into()) == 0
 }
 
 pub fn last_words() {
@@ -301,8 +300,7 @@ pub fn dies_in_a_message() {
 
 fn tested_dead() -> bool {
     let mut done = 0;
-    // SAFETY: a place of ours; the buffer is still there.
-    unsafe { fmpl::ffi::c::fmpl_irecv_test(0, 3, WORLD, &mut done) == PEER }
+    fmpl::ffi::c::fmpl_irecv_test(0, 3, WORLD, (&mut done).into()) == PEER
 }
 
 pub fn half_a_message() {
@@ -355,8 +353,7 @@ pub fn tests_for_any_source() {
             irecv_any(&mut got, 0);
             let text = loop {
                 let (mut done, mut src, mut len) = (-1, -1, 0);
-                // SAFETY: places of ours; the request's memory stays.
-                let code = unsafe { fmpl_irecv_any_test(0, WORLD, &mut done, &mut src, &mut len) };
+                let code = fmpl_irecv_any_test(0, WORLD, (&mut done).into(), (&mut src).into(), (&mut len).into());
                 if code != 0 {
                     fails(code, PEER);
                     break last_error();

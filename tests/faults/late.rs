@@ -25,8 +25,7 @@ pub fn is_stopped_for_long() {
     let global = at("global memory");
     init(16);
     if global {
-        // SAFETY: null arguments.
-        assert_eq!(unsafe { acp_init(std::ptr::null_mut(), std::ptr::null_mut()) }, 0);
+        assert_eq!(acp_init(std::ptr::null_mut(), std::ptr::null_mut()), 0);
     }
     let (me, other) = (rank(), other());
     let stops = |here: &str| {

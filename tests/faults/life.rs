@@ -41,11 +41,11 @@ fn after_finalize() {
     // SAFETY: places of ours, no memory.
     unsafe {
         fails(fmpl_barrier(WORLD), INIT);
-        fails(fmpl_comm_rank(WORLD, &mut n), INIT);
+        fails(fmpl_comm_rank(WORLD, (&mut n).into()), INIT);
         fails(fmpl_sendbuf_set(null_mut(), 0, 0), INIT);
         fails(fmpl_progress(), INIT);
         assert!(fmpl_alloc(8).is_null());
-        ok(fmpl_initialized(&mut flag));
+        ok(fmpl_initialized((&mut flag).into()));
         assert!(flag == 0 && fmpl_wtime() > 0.0 && fmpl_version() == FMPL_VERSION);
     }
 }
@@ -215,7 +215,7 @@ pub fn gives_wrong_arguments() {
         fails(fmpl_send_list(null(), 2, other, 0, WORLD), ARGUMENT);
         fails(fmpl_send_list(null(), -1, other, 0, WORLD), ARGUMENT);
         fails(fmpl_recv_block(b.as_mut_ptr().cast(), block(usize::MAX, 3, 1), other, 0, WORLD), ARGUMENT);
-        fails(fmpl_irecv_test(other, 0, WORLD, null_mut()), ARGUMENT);
+        fails(fmpl_irecv_test(other, 0, WORLD, Out::NULL), ARGUMENT);
         fails(fmpl_free(b.as_mut_ptr().cast()), ARGUMENT);
         // Nobody: nothing happens.
         ok(fmpl_send(b.as_ptr().cast(), 8, FMPL_PROC_NULL, 0, WORLD));
@@ -231,12 +231,9 @@ pub fn gives_wrong_arguments() {
         }
     }
     let mut cancelled = 0;
-    // SAFETY: places of ours.
-    unsafe {
-        fails(fmpl_irecv_cancel(other, 0, WORLD, &mut cancelled), REQUEST);
-        fails(fmpl_irecv_cancel(other, ANY, WORLD, &mut cancelled), REQUEST);
-        fails(fmpl_received(other, 7, WORLD, null_mut(), null_mut()), REQUEST);
-    }
+    fails(fmpl_irecv_cancel(other, 0, WORLD, (&mut cancelled).into()), REQUEST);
+    fails(fmpl_irecv_cancel(other, ANY, WORLD, (&mut cancelled).into()), REQUEST);
+    fails(fmpl_received(other, 7, WORLD, Out::NULL, Out::NULL), REQUEST);
     fails(try_isend_wait(other, 0), REQUEST);
     fails(try_irecv_wait(other, 0), REQUEST);
     fails(try_irecv_wait(other, ANY), REQUEST);
@@ -425,11 +422,8 @@ pub fn has_no_way() {
     fails(try_recv(&mut got, across, 3), fmpl::Code::Unsupported as i32);
     recv_after(beside);
     let (mut peers, mut bytes) = (0, 0);
-    // SAFETY: places of ours.
-    unsafe {
-        ok(fmpl_counter(FMPL_COUNTER_SHM_PEERS, &mut peers));
-        ok(fmpl_counter(FMPL_COUNTER_SHM_BYTES, &mut bytes));
-    }
+    ok(fmpl_counter(FMPL_COUNTER_SHM_PEERS, (&mut peers).into()));
+    ok(fmpl_counter(FMPL_COUNTER_SHM_BYTES, (&mut bytes).into()));
     // What is shared is shared with the rank beside: its two messages of 8 bytes.
     assert_eq!((peers, bytes), (1, 16));
     assert_ne!(try_finalize(), 0);

@@ -150,8 +150,7 @@ pub fn loops_on_events() {
     let rounds = number("SANDBOX_EVENTS").unwrap_or(4000);
     let mut fd = -1;
     if me == 0 {
-        // SAFETY: a place of ours.
-        ok(unsafe { fmpl::ffi::c::fmpl_event_fd(&mut fd) });
+        ok(fmpl::ffi::c::fmpl_event_fd((&mut fd).into()));
     }
     let mut lost = 0u64;
     for round in 0..rounds {

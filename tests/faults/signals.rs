@@ -35,7 +35,7 @@ pub fn takes_a_signal_by_itself() {
     // SAFETY: sets, numbers and places of ours; the memory that is registered lives until the end.
     unsafe {
         let mut fd = -1;
-        ok(fmpl_event_fd(&mut fd));
+        ok(fmpl_event_fd((&mut fd).into()));
         ok(acp_init(null_mut(), null_mut()));
         let memory = Box::leak(vec![0u8; 4096].into_boxed_slice());
         assert_ne!(acp_register_memory(memory.as_mut_ptr().cast(), memory.len(), 0), 0);
@@ -81,8 +81,7 @@ static TAKEN: AtomicU64 = AtomicU64::new(0);
 extern "C" fn handler(_: i32) {
     // What the interface allows in a handler.
     let mut flag = 0;
-    // SAFETY: a place of ours.
-    let well = unsafe { fmpl_initialized(&mut flag) == 0 && fmpl_version() == FMPL_VERSION && fmpl_wtime() > 0.0 };
+    let well = fmpl_initialized((&mut flag).into()) == 0 && fmpl_version() == FMPL_VERSION && fmpl_wtime() > 0.0;
     TAKEN.fetch_add(well as u64, Ordering::Relaxed);
 }
 
@@ -210,11 +209,13 @@ fn wait(kind: usize, me: i32, peer: i32, waits: i32, long: &[u8], room: &mut [u8
         9 if i_wait => {
             let (mut size, mut master) = (0, -1);
             // SAFETY: slices and places of ours, for the length of the calls.
-            ok(unsafe { fmpl_mcast_recv(room.as_mut_ptr().cast(), room.len(), WORLD, &mut size, &mut master) });
+            ok(unsafe {
+                fmpl_mcast_recv(room.as_mut_ptr().cast(), room.len(), WORLD, (&mut size).into(), (&mut master).into())
+            });
             assert_eq!((size, master), (room.len(), peer));
         }
         // SAFETY: slices and places of ours, for the length of the calls.
-        9 => return ok(unsafe { fmpl_mcast(long.as_ptr().cast(), long.len(), &(1u64 << peer), WORLD, null_mut()) }),
+        9 => return ok(unsafe { fmpl_mcast(long.as_ptr().cast(), long.len(), &(1u64 << peer), WORLD, Out::NULL) }),
         10 => {
             // SAFETY: slices and places of ours, for the length of the calls.
             return unsafe {

@@ -150,8 +150,7 @@ pub fn forks() {
                 unsafe { fmpl::ffi::c::fmpl_init(std::ptr::null_mut(), std::ptr::null_mut(), 4) },
             ];
             let mut flag = 1;
-            // SAFETY: a place of ours.
-            let initialized = unsafe { fmpl::ffi::c::fmpl_initialized(&mut flag) };
+            let initialized = fmpl::ffi::c::fmpl_initialized((&mut flag).into());
             let well = codes.iter().all(|c| *c == FORK) && initialized == 0 && flag == 0;
             // SAFETY: leaves without running the parent's exit handlers.
             unsafe { libc::_exit(if well { 0 } else { 1 }) };

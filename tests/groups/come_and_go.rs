@@ -73,7 +73,7 @@ fn all_to_the_first() {
     unsafe {
         if me != 0 {
             send_any(&[me as u8; 500], 0, 2);
-            ok(fmpl_mcast_recv(got.as_mut_ptr().cast(), 600, comm(), std::ptr::null_mut(), std::ptr::null_mut()));
+            ok(fmpl_mcast_recv(got.as_mut_ptr().cast(), 600, comm(), Out::NULL, Out::NULL));
             assert_eq!(got[599], 7);
             return;
         }
@@ -82,7 +82,7 @@ fn all_to_the_first() {
         }
         let others = (1u64 << n) - 2;
         if others != 0 {
-            ok(fmpl_mcast([7u8; 600].as_ptr().cast(), 600, &others, comm(), std::ptr::null_mut()));
+            ok(fmpl_mcast([7u8; 600].as_ptr().cast(), 600, &others, comm(), Out::NULL));
         }
     }
 }

@@ -235,8 +235,7 @@ pub fn finds_its_node() {
     init(4);
     let (me, all, nodes) = (rank(), size(), std::env::var("NODES").unwrap().parse::<i32>().unwrap());
     let mut mine = NULL;
-    // SAFETY: a variable.
-    let code = unsafe { fmpl::ffi::c::fmpl_comm_split_node(WORLD, -me, &mut mine) };
+    let code = fmpl::ffi::c::fmpl_comm_split_node(WORLD, -me, (&mut mine).into());
     assert_eq!(code, 0, "{}", last_error());
     // Those of the same node, backwards.
     let mut members: Vec<i32> = (0..all).filter(|r| r % nodes == me % nodes).collect();
@@ -250,7 +249,6 @@ pub fn finds_its_node() {
     assert_eq!(i32::from_ne_bytes(got), members[before as usize]);
     on(WORLD);
     free(mine);
-    // SAFETY: a null pointer, which is what is wrong.
-    unsafe { fails(fmpl::ffi::c::fmpl_comm_split_node(WORLD, 0, std::ptr::null_mut()), ARGUMENT) };
+    fails(fmpl::ffi::c::fmpl_comm_split_node(WORLD, 0, fmpl::ffi::c::Out::NULL), ARGUMENT);
     finalize();
 }

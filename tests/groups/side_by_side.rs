@@ -1,8 +1,9 @@
 //! Memory of a node's ranks side by side: parts of any lengths, which all see; on parts of a communicator; what is refused; a rank that dies.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fmpl::ffi::c::{fmpl_free, fmpl_shared_alloc, fmpl_shared_free, fmpl_shared_query};
+use fmpl::ffi::c::{Out, fmpl_free, fmpl_shared_alloc, fmpl_shared_free, fmpl_shared_query};
 use fmpl::launch::embedded::End;
 
 use crate::ranks::calls::*;
@@ -20,8 +21,10 @@ pub fn windows() {
 }
 
 fn try_window(size: usize, comm: i32, mine: &mut *mut u8) -> i32 {
-    // SAFETY: a variable.
-    unsafe { fmpl_shared_alloc(size, comm, std::ptr::from_mut(mine).cast()) }
+    let mut there = std::ptr::null_mut::<c_void>();
+    let code = fmpl_shared_alloc(size, comm, (&mut there).into());
+    *mine = there.cast();
+    code
 }
 
 fn window(size: usize, comm: i32) -> *mut u8 {
@@ -32,9 +35,8 @@ fn window(size: usize, comm: i32) -> *mut u8 {
 }
 
 fn part(mine: *mut u8, rank: i32) -> (*mut u8, usize) {
-    let (mut at, mut size) = (std::ptr::null_mut(), 0);
-    // SAFETY: two variables.
-    ok(unsafe { fmpl_shared_query(mine.cast(), rank, &mut at, &mut size) });
+    let (mut at, mut size) = (std::ptr::null_mut::<c_void>(), 0);
+    ok(fmpl_shared_query(mine.cast(), rank, (&mut at).into(), (&mut size).into()));
     (at.cast(), size)
 }
 
@@ -117,16 +119,13 @@ pub fn has_windows() {
 
 fn refused(me: i32, ranks: i32, comm: i32) {
     let mine = window(64, comm);
-    let mut at = std::ptr::null_mut();
-    // SAFETY: wrong arguments, which are what is tried.
-    unsafe {
-        fails(fmpl_shared_alloc(8, comm, std::ptr::null_mut()), ARGUMENT);
-        fails(fmpl_shared_alloc(8, 4096, &mut at), COMM);
-        fails(fmpl_shared_query(mine.cast(), ranks, &mut at, std::ptr::null_mut()), RANK);
-        fails(fmpl_shared_query(mine.cast(), 0, std::ptr::null_mut(), std::ptr::null_mut()), ARGUMENT);
-        fails(fmpl_shared_query(mine.add(1).cast(), 0, &mut at, std::ptr::null_mut()), ARGUMENT);
-        ok(fmpl_shared_query(mine.cast(), 0, &mut at, std::ptr::null_mut()));
-    }
+    let mut at = std::ptr::null_mut::<c_void>();
+    fails(fmpl_shared_alloc(8, comm, Out::NULL), ARGUMENT);
+    fails(fmpl_shared_alloc(8, 4096, (&mut at).into()), COMM);
+    fails(fmpl_shared_query(mine.cast(), ranks, (&mut at).into(), Out::NULL), RANK);
+    fails(fmpl_shared_query(mine.cast(), 0, Out::NULL, Out::NULL), ARGUMENT);
+    fails(fmpl_shared_query(mine.wrapping_add(1).cast(), 0, (&mut at).into(), Out::NULL), ARGUMENT);
+    ok(fmpl_shared_query(mine.cast(), 0, (&mut at).into(), Out::NULL));
     fails(try_free_window(std::ptr::null_mut()), ARGUMENT);
     on(comm);
     if rank() == 0 {
@@ -153,8 +152,7 @@ pub fn is_too_far() {
     fails(try_window(8, WORLD, &mut mine), COMM);
     assert!(last_error().contains("fmpl_comm_split_node"), "{}", last_error());
     let mut node = NULL;
-    // SAFETY: a variable.
-    ok(unsafe { fmpl::ffi::c::fmpl_comm_split_node(WORLD, 0, &mut node) });
+    ok(fmpl::ffi::c::fmpl_comm_split_node(WORLD, 0, (&mut node).into()));
     ok(try_free_window(window(8, node)));
     finalize();
 }

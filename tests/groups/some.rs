@@ -44,7 +44,7 @@ fn is_survived(job: Job, ranks: usize, victim: usize) {
 
 fn try_group(comm: i32, ranks: &[i32], new: &mut i32) -> i32 {
     // SAFETY: a slice and a variable.
-    unsafe { fmpl_comm_group_create(comm, ranks.as_ptr(), ranks.len() as i32, new) }
+    unsafe { fmpl_comm_group_create(comm, ranks.as_ptr(), ranks.len() as i32, new.into()) }
 }
 
 fn group(comm: i32, ranks: &[i32]) -> i32 {
@@ -142,8 +142,8 @@ fn wrong_lists(me: i32, ranks: i32) {
     fails(try_group(4096, &[me], &mut new), COMM);
     // SAFETY: null pointers, which are what is wrong.
     unsafe {
-        fails(fmpl_comm_group_create(WORLD, std::ptr::null(), 1, &mut new), ARGUMENT);
-        fails(fmpl_comm_group_create(WORLD, &me, 1, std::ptr::null_mut()), ARGUMENT);
+        fails(fmpl_comm_group_create(WORLD, std::ptr::null(), 1, (&mut new).into()), ARGUMENT);
+        fails(fmpl_comm_group_create(WORLD, &me, 1, fmpl::ffi::c::Out::NULL), ARGUMENT);
     }
     assert_eq!(new, 17);
     if ranks > 1 {

@@ -91,13 +91,13 @@ pub fn is_wrong() {
     // SAFETY: null pointers, which are what is wrong.
     unsafe {
         use fmpl::ffi::c::*;
-        fails(fmpl_comm_create(std::ptr::null_mut(), 0), ARGUMENT);
-        fails(fmpl_comm_split(WORLD, 0, 0, std::ptr::null_mut()), ARGUMENT);
-        fails(fmpl_comm_dup(WORLD, std::ptr::null_mut()), ARGUMENT);
+        fails(fmpl_comm_create(Out::NULL, 0), ARGUMENT);
+        fails(fmpl_comm_split(WORLD, 0, 0, Out::NULL), ARGUMENT);
+        fails(fmpl_comm_dup(WORLD, Out::NULL), ARGUMENT);
         fails(fmpl_comm_free(std::ptr::null_mut()), ARGUMENT);
-        fails(fmpl_comm_translate(WORLD, 0, WORLD, std::ptr::null_mut()), ARGUMENT);
-        fails(fmpl_comm_translate(WORLD, ranks, WORLD, &mut new), RANK);
-        fails(fmpl_comm_translate(WORLD, -1, WORLD, &mut new), RANK);
+        fails(fmpl_comm_translate(WORLD, 0, WORLD, Out::NULL), ARGUMENT);
+        fails(fmpl_comm_translate(WORLD, ranks, WORLD, (&mut new).into()), RANK);
+        fails(fmpl_comm_translate(WORLD, -1, WORLD, (&mut new).into()), RANK);
     }
 
     // A freed one, and what has its place now.

@@ -187,7 +187,11 @@ fn function(head: &str, doc: Doc) -> Function {
         .map(str::trim)
         .filter(|parameter| !parameter.is_empty())
         .map(|parameter| parameter.split_once(": ").expect("a parameter is `name: type`"))
-        .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+        // A variable of the caller's is a pointer in C.
+        .map(|(name, kind)| match kind.strip_prefix("Out<").and_then(|kind| kind.strip_suffix('>')) {
+            Some(kind) => (name.to_owned(), format!("*mut {kind}")),
+            None => (name.to_owned(), kind.to_owned()),
+        })
         .collect();
     let described: Vec<&String> = doc.parameters.iter().map(|(name, _)| name).collect();
     if !doc.parameters.is_empty() {

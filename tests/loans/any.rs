@@ -48,8 +48,7 @@ pub fn from_all() {
                     }
                     2 => {
                         irecv_loan_any(1);
-                        // SAFETY: no memory; the codes are what is tried.
-                        fails(unsafe { fmpl::ffi::c::fmpl_irecv_any_wait(1, comm(), &mut 0, &mut 0) }, REQUEST);
+                        fails(fmpl::ffi::c::fmpl_irecv_any_wait(1, comm(), (&mut 0).into(), (&mut 0).into()), REQUEST);
                         let (lent, src) = irecv_loan_any_wait(1);
                         (Ok(lent), src)
                     }

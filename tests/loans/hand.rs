@@ -205,8 +205,7 @@ pub fn misuse() {
     text(try_send_loan(at, 1001, peer, 0), "it has 1000 bytes");
     fails(try_send_loan(at, 8, 99, 0), RANK);
     fails(try_send_loan(at, 8, peer, 8), INDEX);
-    // SAFETY: no memory; a wrong communicator.
-    fails(unsafe { fmpl::ffi::c::fmpl_send_loan(at.cast(), 8, peer, 0, 77) }, COMM);
+    fails(fmpl::ffi::c::fmpl_send_loan(at.cast(), 8, peer, 0, 77), COMM);
     // SAFETY: what is not a block of fmpl_alloc is told.
     let freed = unsafe { fmpl::ffi::c::fmpl_free(at.cast()) };
     text(freed, "loan");

@@ -1,5 +1,7 @@
 //! The C calls of loans. `try_*` give the code, the others want success.
 
+use std::ffi::c_void;
+
 use crate::ranks::calls::{SPOOL_FULL, comm, ok};
 use fmpl::ffi::c::*;
 
@@ -10,8 +12,10 @@ pub type At = *mut u8;
 // library looks at itself.
 
 pub fn try_loan(size: usize, at: &mut At) -> i32 {
-    // SAFETY: see above.
-    unsafe { fmpl_loan(size, (&raw mut *at).cast()) }
+    let mut there = at.cast::<c_void>();
+    let code = fmpl_loan(size, (&mut there).into());
+    *at = there.cast();
+    code
 }
 #[track_caller]
 pub fn loan(size: usize) -> At {
@@ -21,8 +25,7 @@ pub fn loan(size: usize) -> At {
     at
 }
 pub fn try_send_loan(at: At, size: usize, dst: i32, index: i32) -> i32 {
-    // SAFETY: see above.
-    unsafe { fmpl_send_loan(at.cast(), size, dst, index, comm()) }
+    fmpl_send_loan(at.cast(), size, dst, index, comm())
 }
 #[track_caller]
 pub fn send_loan(at: At, size: usize, dst: i32, index: i32) {
@@ -37,9 +40,8 @@ pub fn send_filled(bytes: &[u8], dst: i32, index: i32) {
     send_loan(at, bytes.len(), dst, index);
 }
 pub fn try_recv_loan(src: i32, index: i32) -> (i32, At, usize) {
-    let (mut at, mut size) = (std::ptr::null(), usize::MAX);
-    // SAFETY: see above.
-    let code = unsafe { fmpl_recv_loan(&mut at, &mut size, src, index, comm()) };
+    let (mut at, mut size) = (std::ptr::null::<c_void>(), usize::MAX);
+    let code = fmpl_recv_loan((&mut at).into(), (&mut size).into(), src, index, comm());
     (code, at.cast_mut().cast(), size)
 }
 #[track_caller]
@@ -53,9 +55,8 @@ pub fn irecv_loan(src: i32, index: i32) {
     ok(fmpl_irecv_loan(src, index, comm()));
 }
 pub fn try_irecv_loan_wait(src: i32, index: i32) -> (i32, At, usize) {
-    let (mut at, mut size) = (std::ptr::null(), usize::MAX);
-    // SAFETY: see above.
-    let code = unsafe { fmpl_irecv_loan_wait(&mut at, &mut size, src, index, comm()) };
+    let (mut at, mut size) = (std::ptr::null::<c_void>(), usize::MAX);
+    let code = fmpl_irecv_loan_wait((&mut at).into(), (&mut size).into(), src, index, comm());
     (code, at.cast_mut().cast(), size)
 }
 #[track_caller]
@@ -66,9 +67,8 @@ pub fn irecv_loan_wait(src: i32, index: i32) -> (At, usize) {
 }
 #[track_caller]
 pub fn irecv_loan_test(src: i32, index: i32) -> Option<(At, usize)> {
-    let (mut at, mut size, mut done) = (std::ptr::null(), usize::MAX, -1);
-    // SAFETY: see above.
-    ok(unsafe { fmpl_irecv_loan_test(&mut at, &mut size, src, index, comm(), &mut done) });
+    let (mut at, mut size, mut done) = (std::ptr::null::<c_void>(), usize::MAX, -1);
+    ok(fmpl_irecv_loan_test((&mut at).into(), (&mut size).into(), src, index, comm(), (&mut done).into()));
     (done == 1).then_some((at.cast_mut().cast(), size))
 }
 pub fn try_mcast_loan(at: At, size: usize, members: &[i32], index: i32) -> i32 {
@@ -78,8 +78,7 @@ pub fn try_mcast_loan(at: At, size: usize, members: &[i32], index: i32) -> i32 {
     unsafe { fmpl_mcast_loan(at.cast(), size, bits.as_ptr(), index, comm()) }
 }
 pub fn try_send_loan_any(at: At, size: usize, dst: i32, index: i32) -> i32 {
-    // SAFETY: see above.
-    unsafe { fmpl_send_loan_any(at.cast(), size, dst, index, comm()) }
+    fmpl_send_loan_any(at.cast(), size, dst, index, comm())
 }
 /// A loan of these bytes, sent to a receiver of any source.
 #[track_caller]
@@ -101,9 +100,8 @@ pub fn patiently(call: impl Fn() -> i32) -> i32 {
 }
 /// What came, and from whom.
 pub fn try_recv_loan_any(index: i32) -> (i32, (At, usize), i32) {
-    let (mut at, mut size, mut src) = (std::ptr::null(), usize::MAX, -1);
-    // SAFETY: see above.
-    let code = unsafe { fmpl_recv_loan_any(&mut at, &mut size, index, comm(), &mut src) };
+    let (mut at, mut size, mut src) = (std::ptr::null::<c_void>(), usize::MAX, -1);
+    let code = fmpl_recv_loan_any((&mut at).into(), (&mut size).into(), index, comm(), (&mut src).into());
     (code, (at.cast_mut().cast(), size), src)
 }
 #[track_caller]
@@ -118,21 +116,25 @@ pub fn irecv_loan_any(index: i32) {
 }
 #[track_caller]
 pub fn irecv_loan_any_wait(index: i32) -> ((At, usize), i32) {
-    let (mut at, mut size, mut src) = (std::ptr::null(), usize::MAX, -1);
-    // SAFETY: see above.
-    ok(unsafe { fmpl_irecv_loan_any_wait(&mut at, &mut size, index, comm(), &mut src) });
+    let (mut at, mut size, mut src) = (std::ptr::null::<c_void>(), usize::MAX, -1);
+    ok(fmpl_irecv_loan_any_wait((&mut at).into(), (&mut size).into(), index, comm(), (&mut src).into()));
     ((at.cast_mut().cast(), size), src)
 }
 #[track_caller]
 pub fn irecv_loan_any_test(index: i32) -> Option<((At, usize), i32)> {
-    let (mut at, mut size, mut src, mut done) = (std::ptr::null(), usize::MAX, -1, -1);
-    // SAFETY: see above.
-    ok(unsafe { fmpl_irecv_loan_any_test(&mut at, &mut size, index, comm(), &mut done, &mut src) });
+    let (mut at, mut size, mut src, mut done) = (std::ptr::null::<c_void>(), usize::MAX, -1, -1);
+    ok(fmpl_irecv_loan_any_test(
+        (&mut at).into(),
+        (&mut size).into(),
+        index,
+        comm(),
+        (&mut done).into(),
+        (&mut src).into(),
+    ));
     (done == 1).then_some(((at.cast_mut().cast(), size), src))
 }
 pub fn try_give_back(at: At) -> i32 {
-    // SAFETY: see above.
-    unsafe { fmpl_loan_return(at.cast()) }
+    fmpl_loan_return(at.cast())
 }
 #[track_caller]
 pub fn give_back(at: At) {
@@ -153,8 +155,7 @@ pub fn is_filled(lent: (At, usize), wanted: &[u8]) {
 pub fn counts() -> (u64, u64) {
     let count = |which| {
         let mut n = 0;
-        // SAFETY: see above.
-        ok(unsafe { fmpl_counter(which, &mut n) });
+        ok(fmpl_counter(which, (&mut n).into()));
         n as u64
     };
     (count(FMPL_COUNTER_LOANS), count(FMPL_COUNTER_LOAN_COPIED))

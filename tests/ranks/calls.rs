@@ -76,15 +76,13 @@ pub fn finalize() {
 #[track_caller]
 pub fn rank() -> i32 {
     let mut n = -1;
-    // SAFETY: see above.
-    ok(unsafe { fmpl_comm_rank(comm(), &mut n) });
+    ok(fmpl_comm_rank(comm(), (&mut n).into()));
     n
 }
 #[track_caller]
 pub fn size() -> i32 {
     let mut n = -1;
-    // SAFETY: see above.
-    ok(unsafe { fmpl_comm_size(comm(), &mut n) });
+    ok(fmpl_comm_size(comm(), (&mut n).into()));
     n
 }
 #[track_caller]
@@ -92,8 +90,7 @@ pub fn barrier() {
     ok(fmpl_barrier(comm()));
 }
 pub fn try_create(key: i32, new: &mut i32) -> i32 {
-    // SAFETY: see above.
-    unsafe { fmpl_comm_create(new, key) }
+    fmpl_comm_create(new.into(), key)
 }
 #[track_caller]
 pub fn create(key: i32) -> i32 {
@@ -102,8 +99,7 @@ pub fn create(key: i32) -> i32 {
     new
 }
 pub fn try_split(comm: i32, colour: i32, order: i32, new: &mut i32) -> i32 {
-    // SAFETY: see above.
-    unsafe { fmpl_comm_split(comm, colour, order, new) }
+    fmpl_comm_split(comm, colour, order, new.into())
 }
 #[track_caller]
 pub fn split(comm: i32, colour: i32, order: i32) -> i32 {
@@ -114,8 +110,7 @@ pub fn split(comm: i32, colour: i32, order: i32) -> i32 {
 #[track_caller]
 pub fn dup(comm: i32) -> i32 {
     let mut new = -77;
-    // SAFETY: see above.
-    ok(unsafe { fmpl_comm_dup(comm, &mut new) });
+    ok(fmpl_comm_dup(comm, (&mut new).into()));
     new
 }
 pub fn try_free(comm: &mut i32) -> i32 {
@@ -130,8 +125,7 @@ pub fn free(mut comm: i32) {
 #[track_caller]
 pub fn translate(from: i32, rank: i32, to: i32) -> i32 {
     let mut there = -77;
-    // SAFETY: see above.
-    ok(unsafe { fmpl_comm_translate(from, rank, to, &mut there) });
+    ok(fmpl_comm_translate(from, rank, to, (&mut there).into()));
     there
 }
 pub fn try_send(buf: &[u8], dst: i32, index: i32) -> i32 {
@@ -185,15 +179,13 @@ pub fn irecv_wait(src: i32, index: i32) {
 #[track_caller]
 pub fn isend_test(dst: i32, index: i32) -> bool {
     let mut done = -1;
-    // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_isend_test(dst, index, comm(), &mut done) });
+    ok(fmpl_isend_test(dst, index, comm(), (&mut done).into()));
     done == 1
 }
 #[track_caller]
 pub fn irecv_test(src: i32, index: i32) -> bool {
     let mut done = -1;
-    // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_test(src, index, comm(), &mut done) });
+    ok(fmpl_irecv_test(src, index, comm(), (&mut done).into()));
     done == 1
 }
 /// Tests until done.
@@ -213,23 +205,20 @@ pub fn isend_poll(dst: i32, index: i32) {
 #[track_caller]
 pub fn cancel(src: i32, index: i32) -> bool {
     let mut cancelled = -1;
-    // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_cancel(src, index, comm(), &mut cancelled) });
+    ok(fmpl_irecv_cancel(src, index, comm(), (&mut cancelled).into()));
     cancelled == 1
 }
 /// (length, index) of the last receive.
 #[track_caller]
 pub fn received(src: i32, index: i32) -> (usize, i32) {
     let (mut len, mut which) = (usize::MAX, -77);
-    // SAFETY: see above.
-    ok(unsafe { fmpl_received(src, index, comm(), &mut len, &mut which) });
+    ok(fmpl_received(src, index, comm(), (&mut len).into(), (&mut which).into()));
     (len, which)
 }
 #[track_caller]
 pub fn probe(src: i32, index: i32) -> Option<usize> {
     let (mut there, mut len) = (-1, usize::MAX);
-    // SAFETY: see above.
-    ok(unsafe { fmpl_probe(src, index, comm(), &mut there, &mut len) });
+    ok(fmpl_probe(src, index, comm(), (&mut there).into(), (&mut len).into()));
     (there == 1).then_some(len)
 }
 #[track_caller]
@@ -252,8 +241,7 @@ pub fn sendbuf_set(bytes: usize, timeout_ms: i32) {
 #[track_caller]
 pub fn sendbuf_check() -> (i32, i32) {
     let (mut sent, mut spooled) = (-1, -1);
-    // SAFETY: see above.
-    ok(unsafe { fmpl_sendbuf_check(&mut sent, &mut spooled) });
+    ok(fmpl_sendbuf_check((&mut sent).into(), (&mut spooled).into()));
     (sent, spooled)
 }
 pub fn block(run: usize, count: usize, stride: isize) -> fmpl_block {
@@ -279,7 +267,9 @@ pub fn send_any(buf: &[u8], dst: i32, index: i32) {
 pub fn try_recv_any(buf: &mut [u8], index: i32) -> (i32, i32, usize) {
     let (mut src, mut len) = (-1, usize::MAX);
     // SAFETY: see above.
-    let code = unsafe { fmpl_recv_any_from(buf.as_mut_ptr().cast(), buf.len(), index, comm(), &mut src, &mut len) };
+    let code = unsafe {
+        fmpl_recv_any_from(buf.as_mut_ptr().cast(), buf.len(), index, comm(), (&mut src).into(), (&mut len).into())
+    };
     (code, src, len)
 }
 /// (who sent it, how long it was)
@@ -308,8 +298,7 @@ pub fn isend_any_wait(dst: i32, index: i32) {
 #[track_caller]
 pub fn isend_any_test(dst: i32, index: i32) -> bool {
     let mut done = -1;
-    // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_isend_any_test(dst, index, comm(), &mut done) });
+    ok(fmpl_isend_any_test(dst, index, comm(), (&mut done).into()));
     done == 1
 }
 /// The memory must stay until the request is completed.
@@ -324,30 +313,26 @@ pub fn irecv_any(buf: &mut [u8], index: i32) {
 #[track_caller]
 pub fn irecv_any_wait(index: i32) -> (i32, usize) {
     let (mut src, mut len) = (-1, usize::MAX);
-    // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_any_wait(index, comm(), &mut src, &mut len) });
+    ok(fmpl_irecv_any_wait(index, comm(), (&mut src).into(), (&mut len).into()));
     (src, len)
 }
 #[track_caller]
 pub fn irecv_any_test(index: i32) -> Option<(i32, usize)> {
     let (mut done, mut src, mut len) = (-1, -1, usize::MAX);
-    // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_any_test(index, comm(), &mut done, &mut src, &mut len) });
+    ok(fmpl_irecv_any_test(index, comm(), (&mut done).into(), (&mut src).into(), (&mut len).into()));
     (done == 1).then_some((src, len))
 }
 #[track_caller]
 pub fn irecv_any_cancel(index: i32) -> bool {
     let mut cancelled = -1;
-    // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_any_cancel(index, comm(), &mut cancelled) });
+    ok(fmpl_irecv_any_cancel(index, comm(), (&mut cancelled).into()));
     cancelled == 1
 }
 /// (who sent it, how long it is)
 #[track_caller]
 pub fn probe_any(index: i32) -> Option<(i32, usize)> {
     let (mut there, mut src, mut len) = (-1, -1, usize::MAX);
-    // SAFETY: see above.
-    ok(unsafe { fmpl_probe_any(index, comm(), &mut there, &mut src, &mut len) });
+    ok(fmpl_probe_any(index, comm(), (&mut there).into(), (&mut src).into(), (&mut len).into()));
     (there == 1).then_some((src, len))
 }
 #[track_caller]

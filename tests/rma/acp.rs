@@ -21,8 +21,7 @@ pub fn ok(code: i32) {
 }
 #[track_caller]
 pub fn init() {
-    // SAFETY: null pointers are allowed.
-    ok(unsafe { acp_init(std::ptr::null_mut(), std::ptr::null_mut()) });
+    ok(acp_init(std::ptr::null_mut(), std::ptr::null_mut()));
 }
 pub fn try_finalize() -> i32 {
     // SAFETY: all is over that this rank has begun.
@@ -72,8 +71,7 @@ pub fn unregister(key: u64) {
 }
 #[track_caller]
 pub fn address(key: u64, at: *const u8) -> u64 {
-    // SAFETY: see above.
-    let ga = unsafe { acp_query_ga(key, at.cast_mut().cast()) };
+    let ga = acp_query_ga(key, at.cast_mut().cast());
     assert!(ga != 0, "{}", last_error());
     ga
 }

@@ -125,8 +125,7 @@ pub fn may_not_rejoin() {
     init();
     use_global_memory(0);
     finalize();
-    // SAFETY: null pointers are allowed.
-    assert_eq!(unsafe { acp_init(std::ptr::null_mut(), std::ptr::null_mut()) }, -1);
+    assert_eq!(acp_init(std::ptr::null_mut(), std::ptr::null_mut()), -1);
     assert!(last_error().contains("has joined its job before"), "{}", last_error());
     assert_eq!(calls::try_init(1), fmpl::Code::Launch as i32);
     assert!(calls::last_error().contains("fmpl run"), "{}", calls::last_error());

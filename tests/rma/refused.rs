@@ -35,8 +35,7 @@ pub fn told() {
 
 fn refused_so_far() -> usize {
     let mut count = 0;
-    // SAFETY: a size_t.
-    assert_eq!(unsafe { fmpl_counter(FMPL_COUNTER_GLOBAL_REFUSED, &mut count) }, 0);
+    assert_eq!(fmpl_counter(FMPL_COUNTER_GLOBAL_REFUSED, (&mut count).into()), 0);
     count
 }
 

@@ -7,8 +7,7 @@ use crate::ranks::{Job, Nodes, complaints, has_devices, in_software, kernel_copi
 /// What the counter with this number has.
 fn counter(which: i32) -> u64 {
     let mut n = 0;
-    // SAFETY: room for the number.
-    ok(unsafe { fmpl_counter(which, &mut n) });
+    ok(fmpl_counter(which, (&mut n).into()));
     n as u64
 }
 
@@ -97,12 +96,9 @@ pub fn goes_each_way() {
     // Loans are counted where they are sent.
     if rank() == 0 {
         for len in [10, 30_000] {
-            let mut at = std::ptr::null_mut();
-            // SAFETY: room for the address; the loan is sent as it is.
-            unsafe {
-                ok(fmpl_loan(len, &mut at));
-                ok(fmpl_send_loan(at, len, 1, 5, comm()));
-            }
+            let mut at = std::ptr::null_mut::<std::ffi::c_void>();
+            ok(fmpl_loan(len, (&mut at).into()));
+            ok(fmpl_send_loan(at, len, 1, 5, comm()));
         }
     } else {
         for len in [10, 30_000] {

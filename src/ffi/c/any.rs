@@ -3,10 +3,9 @@
 #![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
 
 use core::ffi::{c_int, c_void};
-use core::ptr;
 
 use super::{bitmap, bytes, fmpl_comm};
-use crate::ffi::outcome::{fail, hand_out, hand_to, number, wrong};
+use crate::ffi::outcome::{Out, fail, hand_out, hand_to, number, wrong};
 use crate::p2p::any_source::{self, Came, multicast};
 
 // # Messages of any source
@@ -54,7 +53,7 @@ pub unsafe extern "C" fn fmpl_send_any(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_recv_any(buf: *mut c_void, size: usize, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: as for `fmpl_recv_any_from`.
-    unsafe { fmpl_recv_any_from(buf, size, mai, comm, ptr::null_mut(), ptr::null_mut()) }
+    unsafe { fmpl_recv_any_from(buf, size, mai, comm, Out::NULL, Out::NULL) }
 }
 
 /// Receives the next message on index `mai`, whoever sends it, and tells who did and how long it is.
@@ -75,57 +74,47 @@ pub unsafe extern "C" fn fmpl_recv_any_from(
     size: usize,
     mai: c_int,
     comm: fmpl_comm,
-    src: *mut c_int,
-    received: *mut usize,
+    src: Out<c_int>,
+    received: Out<usize>,
 ) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
     let arrived = unsafe { any_source::recv_any(comm, bytes(buf, size), mai) };
-    // SAFETY: as described.
-    unsafe { hand_out_arrived(arrived, mai, src, received) }
+    hand_out_arrived(arrived, mai, src, received)
 }
 
-/// # Safety
-/// `src` and `received` are null or the caller's.
+/// Hands out who has sent a message and how long it is; an error if it was longer than the buffer.
 #[inline(always)]
-unsafe fn hand_out_arrived(
+fn hand_out_arrived(
     arrived: Result<any_source::Arrived, crate::Error>,
     mai: c_int,
-    src: *mut c_int,
-    received: *mut usize,
+    src: Out<c_int>,
+    received: Out<usize>,
 ) -> c_int {
     let arrived = match arrived {
         Ok(arrived) => arrived,
         Err(error) => return fail(error),
     };
-    if !src.is_null() {
-        // SAFETY: not null, so the caller's int.
-        unsafe { *src = arrived.source };
-    }
-    if !received.is_null() {
-        // SAFETY: not null, so the caller's size_t.
-        unsafe { *received = arrived.len };
-    }
+    src.set(arrived.source);
+    received.set(arrived.len);
     if arrived.len <= arrived.capacity { 0 } else { number(arrived.whole(mai)) }
 }
 
 /// The same for a test: `done`, and what to say when it is null.
 #[inline(always)]
-unsafe fn hand_out_tested(
+fn hand_out_tested(
     test: impl FnOnce() -> Result<Option<any_source::Arrived>, crate::Error>,
     mai: c_int,
-    (done, null): (*mut c_int, &str),
-    src: *mut c_int,
-    received: *mut usize,
+    (done, null): (Out<c_int>, &str),
+    src: Out<c_int>,
+    received: Out<usize>,
 ) -> c_int {
     if done.is_null() {
         return wrong(null);
     }
     match test() {
         Ok(arrived) => {
-            // SAFETY: not null, so the caller's int.
-            unsafe { *done = c_int::from(arrived.is_some()) };
-            // SAFETY: as described.
-            arrived.map_or(0, |arrived| unsafe { hand_out_arrived(Ok(arrived), mai, src, received) })
+            done.set(arrived.is_some());
+            arrived.map_or(0, |arrived| hand_out_arrived(Ok(arrived), mai, src, received))
         }
         Err(error) => fail(error),
     }
@@ -141,26 +130,21 @@ unsafe fn hand_out_tested(
 ///
 /// Returns: `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY`; `FMPL_ERR_ARGUMENT` when `there` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_probe_any(
+pub extern "C" fn fmpl_probe_any(
     mai: c_int,
     comm: fmpl_comm,
-    there: *mut c_int,
-    src: *mut c_int,
-    size: *mut usize,
+    there: Out<c_int>,
+    src: Out<c_int>,
+    size: Out<usize>,
 ) -> c_int {
     if there.is_null() {
         return wrong("fmpl_probe_any: there is NULL");
     }
-    // SAFETY: not null, so the caller's int, int and size_t.
-    hand_out(any_source::probe_any(comm, mai), |found| unsafe {
-        *there = found.is_some() as c_int;
-        if !size.is_null() {
-            *size = found.map_or(0, |f| f.len);
-        }
-        if let Some(found) = found
-            && !src.is_null()
-        {
-            *src = found.source;
+    hand_out(any_source::probe_any(comm, mai), |found| {
+        there.set(found.is_some());
+        size.set(found.map_or(0, |found| found.len));
+        if let Some(found) = found {
+            src.set(found.source);
         }
     })
 }
@@ -208,9 +192,8 @@ pub extern "C" fn fmpl_isend_any_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -
 ///
 /// Returns: as `fmpl_isend_any_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend_any_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_isend_any_test: done is NULL", || any_source::isend_any_test(comm, dst, mai)) }
+pub extern "C" fn fmpl_isend_any_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_isend_any_test: done is NULL", || any_source::isend_any_test(comm, dst, mai))
 }
 
 /// Begins to receive from any source. The buffer must not be touched until `fmpl_irecv_any_wait` or `fmpl_irecv_any_test` has
@@ -237,14 +220,8 @@ pub unsafe extern "C" fn fmpl_irecv_any(buf: *mut c_void, size: usize, mai: c_in
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_recv_any_from`, and the request is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_any_wait(
-    mai: c_int,
-    comm: fmpl_comm,
-    src: *mut c_int,
-    received: *mut usize,
-) -> c_int {
-    // SAFETY: as described.
-    unsafe { hand_out_arrived(any_source::irecv_any_wait(comm, mai), mai, src, received) }
+pub extern "C" fn fmpl_irecv_any_wait(mai: c_int, comm: fmpl_comm, src: Out<c_int>, received: Out<usize>) -> c_int {
+    hand_out_arrived(any_source::irecv_any_wait(comm, mai), mai, src, received)
 }
 
 /// Completes the irecv_any on (`mai`, `comm`) if its message is there.
@@ -257,16 +234,15 @@ pub unsafe extern "C" fn fmpl_irecv_any_wait(
 ///
 /// Returns: as `fmpl_irecv_any_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_any_test(
+pub extern "C" fn fmpl_irecv_any_test(
     mai: c_int,
     comm: fmpl_comm,
-    done: *mut c_int,
-    src: *mut c_int,
-    received: *mut usize,
+    done: Out<c_int>,
+    src: Out<c_int>,
+    received: Out<usize>,
 ) -> c_int {
     let test = || any_source::irecv_any_test(comm, mai);
-    // SAFETY: as described.
-    unsafe { hand_out_tested(test, mai, (done, "fmpl_irecv_any_test: done is NULL"), src, received) }
+    hand_out_tested(test, mai, (done, "fmpl_irecv_any_test: done is NULL"), src, received)
 }
 
 /// Withdraws the irecv_any on (`mai`, `comm`), unless a message is already on its way into the buffer.
@@ -277,11 +253,8 @@ pub unsafe extern "C" fn fmpl_irecv_any_test(
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_any_cancel(mai: c_int, comm: fmpl_comm, cancelled: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe {
-        hand_to(cancelled, "fmpl_irecv_any_cancel: cancelled is NULL", || any_source::irecv_any_cancel(comm, mai))
-    }
+pub extern "C" fn fmpl_irecv_any_cancel(mai: c_int, comm: fmpl_comm, cancelled: Out<c_int>) -> c_int {
+    hand_to(cancelled, "fmpl_irecv_any_cancel: cancelled is NULL", || any_source::irecv_any_cancel(comm, mai))
 }
 
 /// Limits how many messages to index `mai` of this rank may be outstanding, that is, sent and not yet received. Senders beyond wait.
@@ -324,17 +297,12 @@ pub unsafe extern "C" fn fmpl_mcast(
     size: usize,
     members: *const u64,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf`, as long as said, and the words of the bitmap.
     let sent =
         unsafe { bitmap(members, comm).and_then(|to| multicast::mcast(comm, bytes(buf, size), to, !ticket.is_null())) };
-    hand_out(sent, |number| {
-        if !ticket.is_null() {
-            // SAFETY: not null, so the caller's.
-            unsafe { *ticket = number };
-        }
-    })
+    hand_out(sent, |number| ticket.set(number))
 }
 
 /// Waits until every member of a multicast has its data; the buffer may then be changed.
@@ -354,9 +322,8 @@ pub extern "C" fn fmpl_mcast_wait(ticket: u64) -> c_int {
 ///
 /// Returns: as `fmpl_mcast_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_mcast_test(ticket: u64, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_mcast_test: done is NULL", || multicast::mcast_test(ticket)) }
+pub extern "C" fn fmpl_mcast_test(ticket: u64, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_mcast_test: done is NULL", || multicast::mcast_test(ticket))
 }
 
 /// Receives the next multicast of which this rank is a member.
@@ -376,13 +343,12 @@ pub unsafe extern "C" fn fmpl_mcast_recv(
     buf: *mut c_void,
     capacity: usize,
     comm: fmpl_comm,
-    size: *mut usize,
-    master: *mut c_int,
+    size: Out<usize>,
+    master: Out<c_int>,
 ) -> c_int {
     // SAFETY: the caller promises `capacity` writable bytes at `buf`.
     let arrived = unsafe { multicast::mcast_recv(comm, bytes(buf, capacity)) };
-    // SAFETY: as described.
-    unsafe { hand_out_arrived(arrived, -1, master, size) }
+    hand_out_arrived(arrived, -1, master, size)
 }
 
 /// Receives the next message on index `mai`, whoever sends it, or the next multicast of which this rank is a member, whichever
@@ -406,9 +372,9 @@ pub unsafe extern "C" fn fmpl_recv_any_or_mcast(
     size: usize,
     mai: c_int,
     comm: fmpl_comm,
-    src: *mut c_int,
-    received: *mut usize,
-    is_mcast: *mut c_int,
+    src: Out<c_int>,
+    received: Out<usize>,
+    is_mcast: Out<c_int>,
 ) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
     let came = unsafe { any_source::recv_any_or_mcast(comm, bytes(buf, size), mai) };
@@ -417,12 +383,10 @@ pub unsafe extern "C" fn fmpl_recv_any_or_mcast(
         Ok(Came::Multicast(arrived)) => (true, Ok(arrived)),
         Err(error) => (false, Err(error)),
     };
-    if arrived.is_ok() && !is_mcast.is_null() {
-        // SAFETY: not null, so the caller's int.
-        unsafe { *is_mcast = c_int::from(multicast) };
+    if arrived.is_ok() {
+        is_mcast.set(multicast);
     }
-    // SAFETY: as described.
-    unsafe { hand_out_arrived(arrived, if multicast { -1 } else { mai }, src, received) }
+    hand_out_arrived(arrived, if multicast { -1 } else { mai }, src, received)
 }
 
 /// Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until
@@ -448,10 +412,9 @@ pub unsafe extern "C" fn fmpl_mcast_irecv(buf: *mut c_void, capacity: usize, com
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_mcast_recv`, and the request is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_mcast_irecv_wait(comm: fmpl_comm, size: *mut usize, master: *mut c_int) -> c_int {
+pub extern "C" fn fmpl_mcast_irecv_wait(comm: fmpl_comm, size: Out<usize>, master: Out<c_int>) -> c_int {
     match multicast::mcast_irecv_end(comm, true) {
-        // SAFETY: as described.
-        Ok(Some(arrived)) => unsafe { hand_out_arrived(Ok(arrived), -1, master, size) },
+        Ok(Some(arrived)) => hand_out_arrived(Ok(arrived), -1, master, size),
         Ok(None) => wrong("fmpl_mcast_irecv_wait: nothing came"),
         Err(error) => fail(error),
     }
@@ -466,15 +429,14 @@ pub unsafe extern "C" fn fmpl_mcast_irecv_wait(comm: fmpl_comm, size: *mut usize
 ///
 /// Returns: as `fmpl_mcast_irecv_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_mcast_irecv_test(
+pub extern "C" fn fmpl_mcast_irecv_test(
     comm: fmpl_comm,
-    done: *mut c_int,
-    size: *mut usize,
-    master: *mut c_int,
+    done: Out<c_int>,
+    size: Out<usize>,
+    master: Out<c_int>,
 ) -> c_int {
     let test = || multicast::mcast_irecv_end(comm, false);
-    // SAFETY: as described.
-    unsafe { hand_out_tested(test, -1, (done, "fmpl_mcast_irecv_test: done is NULL"), master, size) }
+    hand_out_tested(test, -1, (done, "fmpl_mcast_irecv_test: done is NULL"), master, size)
 }
 
 /// Withdraws the request of `fmpl_mcast_irecv`: the buffer is the caller's again.

@@ -4,11 +4,11 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::collective::{found, whole, whole_room};
+use super::collective::{ends, found, whole_room};
 use super::{fmpl_comm, fmpl_func};
 use crate::base::bytes::Room;
 use crate::coll::{self, Ask, Elements, Kind, Sides};
-use crate::ffi::outcome::{hand_to, number};
+use crate::ffi::outcome::{Out, hand_to, number};
 
 /// The sides of an exchange.
 ///
@@ -16,7 +16,8 @@ use crate::ffi::outcome::{hand_to, number};
 /// As many blocks as the call reads and writes, until it is completed.
 pub(super) unsafe fn sides(give: *const c_void, size: usize, take: *mut c_void) -> Sides {
     // SAFETY: as the caller promises; the core looks at null and size itself.
-    unsafe { Sides { give: whole(give), size, take: whole_room(take) } }
+    let (give, take) = unsafe { ends(give, take) };
+    Sides { give, size, take }
 }
 
 // # Collective calls that do not wait
@@ -49,9 +50,8 @@ pub extern "C" fn fmpl_ibarrier_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_ibarrier_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibarrier_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller\'s variable.
-    unsafe { hand_to(done, "fmpl_ibarrier_test: done is NULL", || coll::test(comm, Kind::Barrier)) }
+pub extern "C" fn fmpl_ibarrier_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_ibarrier_test: done is NULL", || coll::test(comm, Kind::Barrier))
 }
 
 /// Begins to copy a buffer of one rank to all ranks, as `fmpl_bcast` does. The buffer must not be touched, at the root not be changed,
@@ -87,9 +87,8 @@ pub extern "C" fn fmpl_ibcast_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_ibcast_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibcast_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller\'s variable.
-    unsafe { hand_to(done, "fmpl_ibcast_test: done is NULL", || coll::test(comm, Kind::Bcast)) }
+pub extern "C" fn fmpl_ibcast_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_ibcast_test: done is NULL", || coll::test(comm, Kind::Bcast))
 }
 
 /// Begins to combine the ranks' vectors as `fmpl_allreduce` does. The buffer must not be touched until the call is completed. Until then
@@ -134,9 +133,8 @@ pub extern "C" fn fmpl_iallreduce_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_iallreduce_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iallreduce_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller\'s variable.
-    unsafe { hand_to(done, "fmpl_iallreduce_test: done is NULL", || coll::test(comm, Kind::Allreduce)) }
+pub extern "C" fn fmpl_iallreduce_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_iallreduce_test: done is NULL", || coll::test(comm, Kind::Allreduce))
 }
 
 /// Begins to combine the ranks' vectors, as `fmpl_reduce` does. Until the call is completed all other collective calls of the
@@ -184,9 +182,8 @@ pub extern "C" fn fmpl_ireduce_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_ireduce_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ireduce_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_ireduce_test: done is NULL", || coll::test(comm, Kind::Reduce)) }
+pub extern "C" fn fmpl_ireduce_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_ireduce_test: done is NULL", || coll::test(comm, Kind::Reduce))
 }
 
 /// Begins to collect a message of each rank at one rank, as `fmpl_gather` does. Until the call is completed all other collective calls of the
@@ -230,9 +227,8 @@ pub extern "C" fn fmpl_igather_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_igather_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_igather_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_igather_test: done is NULL", || coll::test(comm, Kind::Gather)) }
+pub extern "C" fn fmpl_igather_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_igather_test: done is NULL", || coll::test(comm, Kind::Gather))
 }
 
 /// Begins to collect a message of each rank at all ranks, as `fmpl_allgather` does. Until the call is completed all other collective calls of the
@@ -269,9 +265,8 @@ pub extern "C" fn fmpl_iallgather_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_iallgather_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iallgather_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_iallgather_test: done is NULL", || coll::test(comm, Kind::Allgather)) }
+pub extern "C" fn fmpl_iallgather_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_iallgather_test: done is NULL", || coll::test(comm, Kind::Allgather))
 }
 
 /// Begins to give each rank its own message of one rank, as `fmpl_scatter` does. Until the call is completed all other collective calls of the
@@ -315,9 +310,8 @@ pub extern "C" fn fmpl_iscatter_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_iscatter_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iscatter_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_iscatter_test: done is NULL", || coll::test(comm, Kind::Scatter)) }
+pub extern "C" fn fmpl_iscatter_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_iscatter_test: done is NULL", || coll::test(comm, Kind::Scatter))
 }
 
 /// Begins to give each rank its own message of each rank, as `fmpl_alltoall` does. Until the call is completed all other collective calls of the
@@ -359,7 +353,6 @@ pub extern "C" fn fmpl_ialltoall_wait(comm: fmpl_comm) -> c_int {
 ///
 /// Returns: as `fmpl_ialltoall_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ialltoall_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_ialltoall_test: done is NULL", || coll::test(comm, Kind::Alltoall)) }
+pub extern "C" fn fmpl_ialltoall_test(comm: fmpl_comm, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_ialltoall_test: done is NULL", || coll::test(comm, Kind::Alltoall))
 }

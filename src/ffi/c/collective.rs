@@ -38,6 +38,15 @@ pub(super) unsafe fn whole_room<'a>(at: *mut c_void) -> Room<'a> {
     unsafe { Room::new(at.cast(), isize::MAX as usize) }
 }
 
+/// Both, of an exchange.
+///
+/// # Safety
+/// As for [`whole`] and [`whole_room`].
+pub(super) unsafe fn ends<'a>(give: *const c_void, take: *mut c_void) -> (Bytes<'a>, Room<'a>) {
+    // SAFETY: as the caller promises.
+    unsafe { (whole(give), whole_room(take)) }
+}
+
 // # Collective calls
 
 /// Waits until every rank of the communicator has come here.
@@ -141,7 +150,8 @@ pub unsafe extern "C" fn fmpl_gather(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(coll::gather(comm, unsafe { whole(buf) }, size, unsafe { whole_room(all) }, root))
+    let (give, take) = unsafe { ends(buf, all) };
+    number(coll::gather(comm, give, size, take, root))
 }
 
 /// Collects a message of each rank at all ranks.
@@ -155,7 +165,8 @@ pub unsafe extern "C" fn fmpl_gather(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_allgather(buf: *const c_void, size: usize, all: *mut c_void, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(coll::allgather(comm, unsafe { whole(buf) }, size, unsafe { whole_room(all) }))
+    let (give, take) = unsafe { ends(buf, all) };
+    number(coll::allgather(comm, give, size, take))
 }
 
 /// Gives each rank its own message of one rank.
@@ -176,7 +187,8 @@ pub unsafe extern "C" fn fmpl_scatter(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(coll::scatter(comm, unsafe { whole(all) }, size, unsafe { whole_room(buf) }, root))
+    let (give, take) = unsafe { ends(all, buf) };
+    number(coll::scatter(comm, give, size, take, root))
 }
 
 /// Gives each rank its own message of each rank.
@@ -195,7 +207,8 @@ pub unsafe extern "C" fn fmpl_alltoall(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(coll::alltoall(comm, unsafe { whole(sent) }, size, unsafe { whole_room(received) }))
+    let (give, take) = unsafe { ends(sent, received) };
+    number(coll::alltoall(comm, give, size, take))
 }
 
 /// Combines the ranks' vectors as `fmpl_reduce` does; each rank gets a block of the result.
@@ -216,7 +229,7 @@ pub unsafe extern "C" fn fmpl_reduce_scatter(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and count itself.
-    let (all, buf) = unsafe { (whole(all), whole_room(buf)) };
+    let (all, buf) = unsafe { ends(all, buf) };
     number(found(func).and_then(|f| coll::reduce_scatter(comm, all, buf, count, &f)))
 }
 

@@ -5,7 +5,7 @@
 use core::ffi::c_int;
 
 use crate::comm;
-use crate::ffi::outcome::hand_to;
+use crate::ffi::outcome::{Out, hand_to};
 
 // # Counters
 
@@ -16,7 +16,6 @@ use crate::ffi::outcome::hand_to;
 ///
 /// Returns: `FMPL_ERR_ARGUMENT` when there is no such counter, or for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_counter(which: c_int, value: *mut usize) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(value, "fmpl_counter: value is NULL", || comm::counter(which).map(|n| n as usize)) }
+pub extern "C" fn fmpl_counter(which: c_int, value: Out<usize>) -> c_int {
+    hand_to(value, "fmpl_counter: value is NULL", || comm::counter(which).map(|n| n as usize))
 }

@@ -4,10 +4,10 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::collective::{whole, whole_room};
+use super::collective::ends;
 use super::fmpl_comm;
 use crate::base::error::Result;
-use crate::ffi::outcome::{hand_to, number, wrong};
+use crate::ffi::outcome::{Out, hand_out, hand_to, number, wrong};
 use crate::{coll, comm, p2p};
 
 /// A rank, or nobody.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn fmpl_cart_create(
     ndims: c_int,
     dims: *const c_int,
     periods: *const c_int,
-    cart: *mut fmpl_comm,
+    cart: Out<fmpl_comm>,
 ) -> c_int {
     if dims.is_null() {
         return wrong("fmpl_cart_create: dims is NULL");
@@ -46,8 +46,7 @@ pub unsafe extern "C" fn fmpl_cart_create(
         (u32::try_from(*dims.add(k)).unwrap_or(0), closes)
     };
     let sides = (0..usize::try_from(ndims).unwrap_or(0)).map(side);
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(cart, "fmpl_cart_create: cart is NULL", || comm::cart_create(comm, sides).map(comm::or_null)) }
+    hand_to(cart, "fmpl_cart_create: cart is NULL", || comm::cart_create(comm, sides).map(comm::or_null))
 }
 
 /// Where in its grid a rank is.
@@ -79,7 +78,7 @@ pub unsafe extern "C" fn fmpl_cart_coords(cart: fmpl_comm, rank: c_int, coords: 
 ///
 /// Source: `MPI_Cart_rank`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_cart_rank(cart: fmpl_comm, coords: *const c_int, rank: *mut c_int) -> c_int {
+pub unsafe extern "C" fn fmpl_cart_rank(cart: fmpl_comm, coords: *const c_int, rank: Out<c_int>) -> c_int {
     if coords.is_null() {
         return wrong("fmpl_cart_rank: coords is NULL");
     }
@@ -88,8 +87,7 @@ pub unsafe extern "C" fn fmpl_cart_rank(cart: fmpl_comm, coords: *const c_int, r
         // SAFETY: as many as the grid has dimensions.
         comm::cart_rank(cart, (0..n).map(|k| i64::from(unsafe { *coords.add(k) }))).map(or_nobody)
     };
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(rank, "fmpl_cart_rank: rank is NULL", found) }
+    hand_to(rank, "fmpl_cart_rank: rank is NULL", found)
 }
 
 /// From whom this rank receives, and to whom it sends, when all ranks of a grid send so many steps along a dimension.
@@ -104,20 +102,20 @@ pub unsafe extern "C" fn fmpl_cart_rank(cart: fmpl_comm, coords: *const c_int, r
 ///
 /// Source: `MPI_Cart_shift`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_cart_shift(
+pub extern "C" fn fmpl_cart_shift(
     cart: fmpl_comm,
     dim: c_int,
     steps: c_int,
-    src: *mut c_int,
-    dst: *mut c_int,
+    src: Out<c_int>,
+    dst: Out<c_int>,
 ) -> c_int {
     if src.is_null() || dst.is_null() {
         return wrong("fmpl_cart_shift: src or dst is NULL");
     }
-    // SAFETY: not null, so the caller's variables.
-    number(comm::cart_shift(cart, dim, steps).map(|(from, to)| unsafe {
-        (*src, *dst) = (or_nobody(from), or_nobody(to));
-    }))
+    hand_out(comm::cart_shift(cart, dim, steps), |(from, to)| {
+        src.set(or_nobody(from));
+        dst.set(or_nobody(to));
+    })
 }
 
 /// Gives each neighbour on a grid the same message, and collects one of each: of each dimension that of the rank before this one, then that
@@ -139,7 +137,8 @@ pub unsafe extern "C" fn fmpl_neighbour_allgather(
     cart: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(coll::neighbours(cart, unsafe { whole(buf) }, true, size, unsafe { whole_room(all) }))
+    let (give, take) = unsafe { ends(buf, all) };
+    number(coll::neighbours(cart, give, true, size, take))
 }
 
 /// Gives each neighbour on a grid its own message, and collects one of each, in the order of `fmpl_neighbour_allgather`.
@@ -160,5 +159,6 @@ pub unsafe extern "C" fn fmpl_neighbour_alltoall(
     cart: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(coll::neighbours(cart, unsafe { whole(sent) }, false, size, unsafe { whole_room(received) }))
+    let (give, take) = unsafe { ends(sent, received) };
+    number(coll::neighbours(cart, give, false, size, take))
 }

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_int};
 use super::fmpl_comm;
 use crate::base::unused::Unused;
 use crate::comm;
-use crate::ffi::outcome::{fail, hand_to, number, wrong};
+use crate::ffi::outcome::{Out, fail, hand_to, number, wrong};
 
 // # Communicators
 
@@ -20,9 +20,8 @@ use crate::ffi::outcome::{fail, hand_to, number, wrong};
 ///
 /// Source: FMPL paper, section 3.3.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_create(comm: *mut fmpl_comm, key: c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(comm, "fmpl_comm_create: comm is NULL", || comm::comm_create(key).map(comm::or_null)) }
+pub extern "C" fn fmpl_comm_create(comm: Out<fmpl_comm>, key: c_int) -> c_int {
+    hand_to(comm, "fmpl_comm_create: comm is NULL", || comm::comm_create(key).map(comm::or_null))
 }
 
 /// Makes communicators of the ranks of a communicator; all of them call it. Those with equal colours form one, ordered by
@@ -37,18 +36,8 @@ pub unsafe extern "C" fn fmpl_comm_create(comm: *mut fmpl_comm, key: c_int) -> c
 ///
 /// Source: `MPI_Comm_split`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_split(
-    comm: fmpl_comm,
-    colour: c_int,
-    order: c_int,
-    newcomm: *mut fmpl_comm,
-) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe {
-        hand_to(newcomm, "fmpl_comm_split: newcomm is NULL", || {
-            comm::comm_split(comm, colour, order).map(comm::or_null)
-        })
-    }
+pub extern "C" fn fmpl_comm_split(comm: fmpl_comm, colour: c_int, order: c_int, newcomm: Out<fmpl_comm>) -> c_int {
+    hand_to(newcomm, "fmpl_comm_split: newcomm is NULL", || comm::comm_split(comm, colour, order).map(comm::or_null))
 }
 
 /// Makes a communicator of the ranks of each node, which share memory; all ranks of the communicator call it.
@@ -61,9 +50,8 @@ pub unsafe extern "C" fn fmpl_comm_split(
 ///
 /// Source: `MPI_Comm_split_type` with `MPI_COMM_TYPE_SHARED`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_split_node(comm: fmpl_comm, order: c_int, newcomm: *mut fmpl_comm) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(newcomm, "fmpl_comm_split_node: newcomm is NULL", || comm::comm_split_node(comm, order)) }
+pub extern "C" fn fmpl_comm_split_node(comm: fmpl_comm, order: c_int, newcomm: Out<fmpl_comm>) -> c_int {
+    hand_to(newcomm, "fmpl_comm_split_node: newcomm is NULL", || comm::comm_split_node(comm, order))
 }
 
 /// Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
@@ -73,9 +61,8 @@ pub unsafe extern "C" fn fmpl_comm_split_node(comm: fmpl_comm, order: c_int, new
 ///
 /// Returns: as `fmpl_comm_split`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_dup(comm: fmpl_comm, newcomm: *mut fmpl_comm) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(newcomm, "fmpl_comm_dup: newcomm is NULL", || comm::comm_dup(comm)) }
+pub extern "C" fn fmpl_comm_dup(comm: fmpl_comm, newcomm: Out<fmpl_comm>) -> c_int {
+    hand_to(newcomm, "fmpl_comm_dup: newcomm is NULL", || comm::comm_dup(comm))
 }
 
 /// Makes a communicator of some ranks of a communicator, in the order of the list; they alone call it, all with the same list. The others
@@ -96,16 +83,14 @@ pub unsafe extern "C" fn fmpl_comm_group_create(
     comm: fmpl_comm,
     ranks: *const c_int,
     n: c_int,
-    newcomm: *mut fmpl_comm,
+    newcomm: Out<fmpl_comm>,
 ) -> c_int {
     if ranks.is_null() {
         return wrong("fmpl_comm_group_create: ranks is NULL");
     }
-    // SAFETY: not null, so as many as `n` says; newcomm is null, or the caller's variable.
-    unsafe {
-        let ranks = core::slice::from_raw_parts(ranks, usize::try_from(n).unwrap_or(0));
-        hand_to(newcomm, "fmpl_comm_group_create: newcomm is NULL", || comm::comm_group_create(comm, ranks))
-    }
+    // SAFETY: not null, so as many as `n` says.
+    let ranks = unsafe { core::slice::from_raw_parts(ranks, usize::try_from(n).unwrap_or(0)) };
+    hand_to(newcomm, "fmpl_comm_group_create: newcomm is NULL", || comm::comm_group_create(comm, ranks))
 }
 
 /// Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has sent before can still be
@@ -189,16 +174,8 @@ pub unsafe extern "C" fn fmpl_comm_name(comm: fmpl_comm, name: *mut c_char, size
 ///
 /// Source: `MPI_Group_translate_ranks`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_translate(from: fmpl_comm, rank: c_int, to: fmpl_comm, result: *mut c_int) -> c_int {
-    if result.is_null() {
-        return wrong("fmpl_comm_translate: result is NULL");
-    }
-    match comm::comm_translate(from, rank, to) {
-        // SAFETY: not null, so the caller's variable.
-        Ok(found) => unsafe {
-            *result = found.unwrap_or(crate::p2p::PROC_NULL);
-            0
-        },
-        Err(error) => fail(error),
-    }
+pub extern "C" fn fmpl_comm_translate(from: fmpl_comm, rank: c_int, to: fmpl_comm, result: Out<c_int>) -> c_int {
+    hand_to(result, "fmpl_comm_translate: result is NULL", || {
+        comm::comm_translate(from, rank, to).map(|found| found.unwrap_or(crate::p2p::PROC_NULL))
+    })
 }

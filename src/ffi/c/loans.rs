@@ -5,7 +5,7 @@
 use core::ffi::{c_int, c_void};
 
 use super::{bitmap, fmpl_comm};
-use crate::ffi::outcome::{hand_out, hand_to, number, wrong};
+use crate::ffi::outcome::{Out, hand_out, hand_to, number, wrong};
 use crate::p2p::any_source;
 use crate::p2p::{self, Lent};
 
@@ -20,9 +20,8 @@ use crate::p2p::{self, Lent};
 ///
 /// Returns: `FMPL_ERR_MEMORY` when as many loans or bytes are out as `FMPL_LOANS` allows; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_loan(size: usize, buf: *mut *mut c_void) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(buf, "fmpl_loan: buf is NULL", || p2p::loan(size).map(|at| at.cast())) }
+pub extern "C" fn fmpl_loan(size: usize, buf: Out<*mut c_void>) -> c_int {
+    hand_to(buf, "fmpl_loan: buf is NULL", || p2p::loan(size).map(|at| at.cast()))
 }
 
 /// Hands a loan over to index `mai` of rank `dst`, and returns at once, in all modes of sending: it waits for no receive, and its bytes need
@@ -38,13 +37,7 @@ pub unsafe extern "C" fn fmpl_loan(size: usize, buf: *mut *mut c_void) -> c_int 
 /// Returns: `FMPL_ERR_ARGUMENT` when `buf` is not the beginning of a loan, or the loan is shorter, was received, was handed over
 /// or returned before; otherwise as `fmpl_send`. On an error the loan, if it was one to send, is still the caller's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_send_loan(
-    buf: *mut c_void,
-    size: usize,
-    dst: c_int,
-    mai: c_int,
-    comm: fmpl_comm,
-) -> c_int {
+pub extern "C" fn fmpl_send_loan(buf: *mut c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(p2p::send_loan(comm, buf.cast(), size, dst, mai))
 }
 
@@ -61,9 +54,9 @@ pub unsafe extern "C" fn fmpl_send_loan(
 /// Returns: `FMPL_ERR_MEMORY` when a message has to be copied and there is no loan for it: it waits for the next receive;
 /// `FMPL_ERR_ARGUMENT` for a NULL pointer; otherwise as `fmpl_recv`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_recv_loan(
-    buf: *mut *const c_void,
-    size: *mut usize,
+pub extern "C" fn fmpl_recv_loan(
+    buf: Out<*const c_void>,
+    size: Out<usize>,
     src: c_int,
     mai: c_int,
     comm: fmpl_comm,
@@ -71,8 +64,7 @@ pub unsafe extern "C" fn fmpl_recv_loan(
     if buf.is_null() {
         return wrong("fmpl_recv_loan: buf is NULL");
     }
-    // SAFETY: the caller's pointers; `buf` is not null.
-    hand_out(p2p::recv_loan(comm, src, mai), |lent| unsafe { give(lent, buf, size) })
+    hand_out(p2p::recv_loan(comm, src, mai), |lent| give(lent, buf, size))
 }
 
 /// Begins what `fmpl_recv_loan` does. `fmpl_irecv_cancel` withdraws it.
@@ -97,9 +89,9 @@ pub extern "C" fn fmpl_irecv_loan(src: c_int, mai: c_int, comm: fmpl_comm) -> c_
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_recv_loan`. The request is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_loan_wait(
-    buf: *mut *const c_void,
-    size: *mut usize,
+pub extern "C" fn fmpl_irecv_loan_wait(
+    buf: Out<*const c_void>,
+    size: Out<usize>,
     src: c_int,
     mai: c_int,
     comm: fmpl_comm,
@@ -107,8 +99,7 @@ pub unsafe extern "C" fn fmpl_irecv_loan_wait(
     if buf.is_null() {
         return wrong("fmpl_irecv_loan_wait: buf is NULL");
     }
-    // SAFETY: the caller's pointers; `buf` is not null.
-    hand_out(p2p::irecv_loan_wait(comm, src, mai), |lent| unsafe { give(lent, buf, size) })
+    hand_out(p2p::irecv_loan_wait(comm, src, mai), |lent| give(lent, buf, size))
 }
 
 /// Completes the `fmpl_irecv_loan` on (`src`, `mai`, `comm`) if its message is there.
@@ -122,24 +113,21 @@ pub unsafe extern "C" fn fmpl_irecv_loan_wait(
 ///
 /// Returns: as `fmpl_irecv_loan_wait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_loan_test(
-    buf: *mut *const c_void,
-    size: *mut usize,
+pub extern "C" fn fmpl_irecv_loan_test(
+    buf: Out<*const c_void>,
+    size: Out<usize>,
     src: c_int,
     mai: c_int,
     comm: fmpl_comm,
-    done: *mut c_int,
+    done: Out<c_int>,
 ) -> c_int {
     if buf.is_null() || done.is_null() {
         return wrong("fmpl_irecv_loan_test: buf or done is NULL");
     }
     hand_out(p2p::irecv_loan_test(comm, src, mai), |lent| {
-        // SAFETY: the caller's pointers; `buf` and `done` are not null.
-        unsafe {
-            *done = lent.is_some() as c_int;
-            if let Some(lent) = lent {
-                give(lent, buf, size);
-            }
+        done.set(lent.is_some());
+        if let Some(lent) = lent {
+            give(lent, buf, size);
         }
     })
 }
@@ -179,13 +167,7 @@ pub unsafe extern "C" fn fmpl_mcast_loan(
 ///
 /// Returns: as `fmpl_send_any`, and of loans as `fmpl_send_loan`. On an error the loan, if it was one to send, is still the caller's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_send_loan_any(
-    buf: *mut c_void,
-    size: usize,
-    dst: c_int,
-    mai: c_int,
-    comm: fmpl_comm,
-) -> c_int {
+pub extern "C" fn fmpl_send_loan_any(buf: *mut c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(any_source::send_loan_any(comm, buf.cast(), size, dst, mai))
 }
 
@@ -199,18 +181,17 @@ pub unsafe extern "C" fn fmpl_send_loan_any(
 ///
 /// Returns: as `fmpl_recv_any_from`, and as `fmpl_recv_loan`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_recv_loan_any(
-    buf: *mut *const c_void,
-    size: *mut usize,
+pub extern "C" fn fmpl_recv_loan_any(
+    buf: Out<*const c_void>,
+    size: Out<usize>,
     mai: c_int,
     comm: fmpl_comm,
-    src: *mut c_int,
+    src: Out<c_int>,
 ) -> c_int {
     if buf.is_null() {
         return wrong("fmpl_recv_loan_any: buf is NULL");
     }
-    // SAFETY: the caller's pointers; `buf` is not null.
-    hand_out(any_source::recv_loan_any(comm, mai), |got| unsafe { give_from(got, buf, size, src) })
+    hand_out(any_source::recv_loan_any(comm, mai), |got| give_from(got, buf, size, src))
 }
 
 /// Begins what `fmpl_recv_loan_any` does. `fmpl_irecv_any_cancel` withdraws it.
@@ -234,18 +215,17 @@ pub extern "C" fn fmpl_irecv_loan_any(mai: c_int, comm: fmpl_comm) -> c_int {
 ///
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_recv_loan_any`. The request is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_loan_any_wait(
-    buf: *mut *const c_void,
-    size: *mut usize,
+pub extern "C" fn fmpl_irecv_loan_any_wait(
+    buf: Out<*const c_void>,
+    size: Out<usize>,
     mai: c_int,
     comm: fmpl_comm,
-    src: *mut c_int,
+    src: Out<c_int>,
 ) -> c_int {
     if buf.is_null() {
         return wrong("fmpl_irecv_loan_any_wait: buf is NULL");
     }
-    // SAFETY: the caller's pointers; `buf` is not null.
-    hand_out(any_source::irecv_loan_any_wait(comm, mai), |got| unsafe { give_from(got, buf, size, src) })
+    hand_out(any_source::irecv_loan_any_wait(comm, mai), |got| give_from(got, buf, size, src))
 }
 
 /// Completes the `fmpl_irecv_loan_any` on (`mai`, `comm`) if a message is there.
@@ -259,24 +239,21 @@ pub unsafe extern "C" fn fmpl_irecv_loan_any_wait(
 ///
 /// Returns: as `fmpl_irecv_loan_any_wait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_loan_any_test(
-    buf: *mut *const c_void,
-    size: *mut usize,
+pub extern "C" fn fmpl_irecv_loan_any_test(
+    buf: Out<*const c_void>,
+    size: Out<usize>,
     mai: c_int,
     comm: fmpl_comm,
-    done: *mut c_int,
-    src: *mut c_int,
+    done: Out<c_int>,
+    src: Out<c_int>,
 ) -> c_int {
     if buf.is_null() || done.is_null() {
         return wrong("fmpl_irecv_loan_any_test: buf or done is NULL");
     }
     hand_out(any_source::irecv_loan_any_test(comm, mai), |got| {
-        // SAFETY: the caller's pointers; `buf` and `done` are not null.
-        unsafe {
-            *done = got.is_some() as c_int;
-            if let Some(got) = got {
-                give_from(got, buf, size, src);
-            }
+        done.set(got.is_some());
+        if let Some(got) = got {
+            give_from(got, buf, size, src);
         }
     })
 }
@@ -288,31 +265,19 @@ pub unsafe extern "C" fn fmpl_irecv_loan_any_test(
 ///
 /// Returns: `FMPL_ERR_ARGUMENT` when this rank has no loan that begins there: it may have been returned, or handed over, before.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_loan_return(buf: *const c_void) -> c_int {
+pub extern "C" fn fmpl_loan_return(buf: *const c_void) -> c_int {
     number(p2p::loan_return(buf.cast()))
 }
 
-/// # Safety
-/// `buf` is a pointer of the caller's, `size` one or null.
+/// Hands out where a message lies that was handed over, and its length.
 #[inline(always)]
-unsafe fn give(lent: Lent, buf: *mut *const c_void, size: *mut usize) {
-    // SAFETY: as said.
-    unsafe {
-        *buf = lent.at.cast();
-        if !size.is_null() {
-            *size = lent.len;
-        }
-    }
+fn give(lent: Lent, buf: Out<*const c_void>, size: Out<usize>) {
+    buf.set(lent.at.cast_const().cast::<c_void>());
+    size.set(lent.len);
 }
 
-/// # Safety
-/// As for [`give`]; `src` is an int of the caller's or null.
-unsafe fn give_from((lent, from): (Lent, i32), buf: *mut *const c_void, size: *mut usize, src: *mut c_int) {
-    // SAFETY: as said.
-    unsafe {
-        give(lent, buf, size);
-        if !src.is_null() {
-            *src = from;
-        }
-    }
+/// The same, and who has sent it.
+fn give_from((lent, from): (Lent, i32), buf: Out<*const c_void>, size: Out<usize>, src: Out<c_int>) {
+    give(lent, buf, size);
+    src.set(from);
 }

@@ -6,7 +6,7 @@ use core::slice;
 use super::{fmpl_exchange, fmpl_id};
 use crate::base::error::{Code, Error, Result};
 use crate::comm;
-use crate::ffi::outcome::{hand_out, number, wrong};
+use crate::ffi::outcome::{Out, hand_to, number, wrong};
 use crate::launch::find::How;
 use crate::launch::id;
 
@@ -49,12 +49,8 @@ pub unsafe extern "C" fn fmpl_init_with(
 ///
 /// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer, `FMPL_ERR_SYSTEM`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_id_create(id: *mut fmpl_id) -> c_int {
-    if id.is_null() {
-        return wrong("fmpl_id_create: id is NULL");
-    }
-    // SAFETY: not null, so the caller's.
-    hand_out(id::create(), |bytes| unsafe { id.cast::<[u8; id::BYTES]>().write(bytes) })
+pub extern "C" fn fmpl_id_create(id: Out<fmpl_id>) -> c_int {
+    hand_to(id, "fmpl_id_create: id is NULL", || id::create().map(|bytes| fmpl_id { bytes }))
 }
 
 /// Joins the job of an identifier as `fmpl_init` does. All its ranks call it, the one that has made it among them.

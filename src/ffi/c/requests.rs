@@ -5,12 +5,14 @@
 use core::ffi::c_int;
 
 use super::fmpl_request;
-use crate::base::error::Result;
 use crate::comm::requests::{self, Request};
-use crate::ffi::outcome::{fail, number, wrong};
+use crate::ffi::outcome::{Out, fail, number, wrong};
 
 /// The requests of a call, if there are some; else the call is wrong, as `text` says.
-unsafe fn several<'a>(at: *mut fmpl_request, n: c_int, text: &str) -> core::result::Result<&'a mut [Request], c_int> {
+///
+/// # Safety
+/// So many at `at`, which are this call's own.
+unsafe fn several<'a>(at: *mut fmpl_request, n: c_int, text: &str) -> Result<&'a mut [Request], c_int> {
     match usize::try_from(n) {
         Ok(0) => Ok(&mut []),
         // SAFETY: so many, as the caller promises, which are its own until the call is over.
@@ -19,12 +21,21 @@ unsafe fn several<'a>(at: *mut fmpl_request, n: c_int, text: &str) -> core::resu
     }
 }
 
-/// Notes the code of one of them, where codes are wanted.
-unsafe fn note(codes: *mut c_int, at: usize, ended: &Result<()>) {
-    if !codes.is_null() {
-        // SAFETY: as many as requests, as the caller promises.
-        unsafe { *codes.add(at) = ended.as_ref().map_or_else(|error| error.code() as c_int, |()| 0) };
+/// An array of the caller's with as many numbers as requests, or none.
+///
+/// # Safety
+/// So many at `at`, or null.
+unsafe fn numbers(at: *mut c_int) -> impl FnMut(usize, c_int) {
+    move |k, value| {
+        if !at.is_null() {
+            // SAFETY: as many as requests, as the caller promises.
+            unsafe { *at.add(k) = value };
+        }
     }
+}
+
+fn code(ended: &crate::Result<()>) -> c_int {
+    ended.as_ref().map_or_else(|error| error.code() as c_int, |()| 0)
 }
 
 // # Several requests at a time
@@ -43,12 +54,9 @@ unsafe fn note(codes: *mut c_int, at: usize, ended: &Result<()>) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_waitall(requests: *mut fmpl_request, n: c_int, codes: *mut c_int) -> c_int {
     // SAFETY: as described.
-    unsafe {
-        match several(requests, n, "fmpl_waitall: n is negative, or requests is NULL") {
-            Ok(all) => number(requests::wait_all(all, |at, ended| note(codes, at, ended))),
-            Err(code) => code,
-        }
-    }
+    let (all, mut note) =
+        unsafe { (several(requests, n, "fmpl_waitall: n is negative, or requests is NULL"), numbers(codes)) };
+    all.map_or_else(|code| code, |all| number(requests::wait_all(all, |at, ended| note(at, code(ended)))))
 }
 
 /// Completes those of several requests that need no waiting, and says whether that leaves none.
@@ -65,22 +73,23 @@ pub unsafe extern "C" fn fmpl_waitall(requests: *mut fmpl_request, n: c_int, cod
 pub unsafe extern "C" fn fmpl_testall(
     requests: *mut fmpl_request,
     n: c_int,
-    done: *mut c_int,
+    done: Out<c_int>,
     codes: *mut c_int,
 ) -> c_int {
     if done.is_null() {
         return wrong("fmpl_testall: done is NULL");
     }
-    // SAFETY: as described, and not null.
-    unsafe {
-        *done = 0;
-        let all = match several(requests, n, "fmpl_testall: n is negative, or requests is NULL") {
-            Ok(all) => all,
-            Err(code) => return code,
-        };
-        let result = requests::test_all(all, |at, ended| note(codes, at, ended));
-        *done = all.iter().all(|request| request.kind == 0).into();
-        number(result)
+    done.set(false);
+    // SAFETY: as described.
+    let (all, mut note) =
+        unsafe { (several(requests, n, "fmpl_testall: n is negative, or requests is NULL"), numbers(codes)) };
+    match all {
+        Ok(all) => {
+            let result = requests::test_all(all, |at, ended| note(at, code(ended)));
+            done.set(all.iter().all(|request| request.kind == 0));
+            number(result)
+        }
+        Err(code) => code,
     }
 }
 
@@ -95,25 +104,21 @@ pub unsafe extern "C" fn fmpl_testall(
 ///
 /// Source: `MPI_Waitany`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_waitany(requests: *mut fmpl_request, n: c_int, which: *mut c_int) -> c_int {
+pub unsafe extern "C" fn fmpl_waitany(requests: *mut fmpl_request, n: c_int, which: Out<c_int>) -> c_int {
     if which.is_null() {
         return wrong("fmpl_waitany: which is NULL");
     }
-    // SAFETY: as described, and not null.
-    unsafe {
-        *which = -1;
-        let all = match several(requests, n, "fmpl_waitany: n is negative, or requests is NULL") {
-            Ok(all) => all,
-            Err(code) => return code,
-        };
-        match requests::wait_any(all) {
-            Ok(None) => 0,
-            Ok(Some((at, ended))) => {
-                *which = at as c_int;
-                number(ended)
-            }
-            Err(error) => fail(error),
+    which.set(-1);
+    // SAFETY: as described.
+    let all = unsafe { several(requests, n, "fmpl_waitany: n is negative, or requests is NULL") };
+    match all.map(requests::wait_any) {
+        Ok(Ok(None)) => 0,
+        Ok(Ok(Some((at, ended)))) => {
+            which.set(at as c_int);
+            number(ended)
         }
+        Ok(Err(error)) => fail(error),
+        Err(code) => code,
     }
 }
 
@@ -132,27 +137,30 @@ pub unsafe extern "C" fn fmpl_waitany(requests: *mut fmpl_request, n: c_int, whi
 pub unsafe extern "C" fn fmpl_waitsome(
     requests: *mut fmpl_request,
     n: c_int,
-    count: *mut c_int,
+    count: Out<c_int>,
     which: *mut c_int,
     codes: *mut c_int,
 ) -> c_int {
     if count.is_null() || which.is_null() {
         return wrong("fmpl_waitsome: count or which is NULL");
     }
-    // SAFETY: as described, and not null.
-    unsafe {
-        *count = 0;
-        let all = match several(requests, n, "fmpl_waitsome: n is negative, or requests is NULL") {
-            Ok(all) => all,
-            Err(code) => return code,
-        };
-        let mut ended = 0;
-        let result = requests::wait_some(all, |at, outcome| {
-            *which.add(ended) = at as c_int;
-            note(codes, ended, outcome);
-            ended += 1;
-        });
-        *count = ended as c_int;
-        number(result)
+    count.set(0);
+    // SAFETY: as described.
+    let (all, mut place, mut note) = unsafe {
+        let all = several(requests, n, "fmpl_waitsome: n is negative, or requests is NULL");
+        (all, numbers(which), numbers(codes))
+    };
+    match all {
+        Ok(all) => {
+            let mut ended = 0;
+            let result = requests::wait_some(all, |at, outcome| {
+                place(ended, at as c_int);
+                note(ended, code(outcome));
+                ended += 1;
+            });
+            count.set(ended as c_int);
+            number(result)
+        }
+        Err(code) => code,
     }
 }

@@ -10,15 +10,11 @@ use super::{fmpl_comm, fmpl_func};
 use crate::base::bytes::Room;
 use crate::base::error::Result;
 use crate::coll::{self, Ask, Elements, Ticket};
-use crate::ffi::outcome::{hand_to, number};
+use crate::ffi::outcome::{Out, hand_to, number};
 
 /// Begins a call and hands its ticket out.
-///
-/// # Safety
-/// `ticket` is null or may be written.
-unsafe fn begin(comm: fmpl_comm, ticket: *mut u64, null: &str, ask: impl FnOnce() -> Result<Ask>) -> c_int {
-    // SAFETY: as promised.
-    unsafe { hand_to(ticket, null, || ask().and_then(|ask| coll::begin_apart(comm, ask)).map(|begun| begun.0)) }
+fn begin(comm: fmpl_comm, ticket: Out<u64>, null: &str, ask: impl FnOnce() -> Result<Ask>) -> c_int {
+    hand_to(ticket, null, || ask().and_then(|ask| coll::begin_apart(comm, ask)).map(|begun| begun.0))
 }
 
 // # Several collective calls at a time
@@ -36,9 +32,8 @@ unsafe fn begin(comm: fmpl_comm, ticket: *mut u64, null: &str, ask: impl FnOnce(
 ///
 /// Source: `MPI_Ibarrier`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibarrier_n(comm: fmpl_comm, ticket: *mut u64) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { begin(comm, ticket, "fmpl_ibarrier_n: ticket is NULL", || Ok(Ask::Barrier)) }
+pub extern "C" fn fmpl_ibarrier_n(comm: fmpl_comm, ticket: Out<u64>) -> c_int {
+    begin(comm, ticket, "fmpl_ibarrier_n: ticket is NULL", || Ok(Ask::Barrier))
 }
 
 /// Begins to copy a buffer of one rank to all ranks, as `fmpl_ibcast` does, and gives the call a ticket: see `fmpl_ibarrier_n`.
@@ -58,9 +53,9 @@ pub unsafe extern "C" fn fmpl_ibcast_n(
     size: usize,
     root: c_int,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
-    // SAFETY: null, or the caller's variable; the caller promises the memory until the call is completed.
+    // SAFETY: the caller promises the memory until the call is completed.
     unsafe {
         begin(comm, ticket, "fmpl_ibcast_n: ticket is NULL", || Ok(Ask::Bcast(Room::new(buf.cast(), size), size, root)))
     }
@@ -85,9 +80,9 @@ pub unsafe extern "C" fn fmpl_ireduce_n(
     func: fmpl_func,
     root: c_int,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
-    // SAFETY: null, or the caller's variable; the caller promises the memory until the call is completed.
+    // SAFETY: the caller promises the memory until the call is completed.
     unsafe {
         begin(comm, ticket, "fmpl_ireduce_n: ticket is NULL", || {
             Ok(Ask::Reduce(Elements { data: whole_room(buf), count, f: found(func)? }, root))
@@ -112,9 +107,9 @@ pub unsafe extern "C" fn fmpl_iallreduce_n(
     count: c_int,
     func: fmpl_func,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
-    // SAFETY: null, or the caller's variable; the caller promises the memory until the call is completed.
+    // SAFETY: the caller promises the memory until the call is completed.
     unsafe {
         begin(comm, ticket, "fmpl_iallreduce_n: ticket is NULL", || {
             Ok(Ask::Allreduce(Elements { data: whole_room(buf), count, f: found(func)? }))
@@ -141,9 +136,9 @@ pub unsafe extern "C" fn fmpl_igather_n(
     all: *mut c_void,
     root: c_int,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
-    // SAFETY: null, or the caller's variable; the caller promises the memory until the call is completed.
+    // SAFETY: the caller promises the memory until the call is completed.
     unsafe { begin(comm, ticket, "fmpl_igather_n: ticket is NULL", || Ok(Ask::Gather(sides(buf, size, all), root))) }
 }
 
@@ -164,9 +159,9 @@ pub unsafe extern "C" fn fmpl_iallgather_n(
     size: usize,
     all: *mut c_void,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
-    // SAFETY: null, or the caller's variable; the caller promises the memory until the call is completed.
+    // SAFETY: the caller promises the memory until the call is completed.
     unsafe { begin(comm, ticket, "fmpl_iallgather_n: ticket is NULL", || Ok(Ask::Allgather(sides(buf, size, all)))) }
 }
 
@@ -189,9 +184,9 @@ pub unsafe extern "C" fn fmpl_iscatter_n(
     buf: *mut c_void,
     root: c_int,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
-    // SAFETY: null, or the caller's variable; the caller promises the memory until the call is completed.
+    // SAFETY: the caller promises the memory until the call is completed.
     unsafe { begin(comm, ticket, "fmpl_iscatter_n: ticket is NULL", || Ok(Ask::Scatter(sides(all, size, buf), root))) }
 }
 
@@ -212,9 +207,9 @@ pub unsafe extern "C" fn fmpl_ialltoall_n(
     size: usize,
     received: *mut c_void,
     comm: fmpl_comm,
-    ticket: *mut u64,
+    ticket: Out<u64>,
 ) -> c_int {
-    // SAFETY: null, or the caller's variable; the caller promises the memory until the call is completed.
+    // SAFETY: the caller promises the memory until the call is completed.
     unsafe {
         begin(comm, ticket, "fmpl_ialltoall_n: ticket is NULL", || Ok(Ask::Alltoall(sides(sent, size, received))))
     }
@@ -238,7 +233,6 @@ pub extern "C" fn fmpl_coll_wait(ticket: u64) -> c_int {
 ///
 /// Returns: as `fmpl_coll_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_coll_test(ticket: u64, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(done, "fmpl_coll_test: done is NULL", || Ticket(ticket).test()) }
+pub extern "C" fn fmpl_coll_test(ticket: u64, done: Out<c_int>) -> c_int {
+    hand_to(done, "fmpl_coll_test: done is NULL", || Ticket(ticket).test())
 }

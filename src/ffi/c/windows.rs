@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use super::fmpl_comm;
 use crate::base::unused::Unused;
 use crate::comm;
-use crate::ffi::outcome::{hand_out, hand_to, number, wrong};
+use crate::ffi::outcome::{Out, hand_out, hand_to, number, wrong};
 
 // # Shared windows
 
@@ -23,9 +23,8 @@ use crate::ffi::outcome::{hand_out, hand_to, number, wrong};
 ///
 /// Source: `MPI_Win_allocate_shared`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_shared_alloc(size: usize, comm: fmpl_comm, mine: *mut *mut c_void) -> c_int {
-    // SAFETY: null, or the caller's variable.
-    unsafe { hand_to(mine, "fmpl_shared_alloc: mine is NULL", || comm::shared_alloc(comm, size).map(<*mut u8>::cast)) }
+pub extern "C" fn fmpl_shared_alloc(size: usize, comm: fmpl_comm, mine: Out<*mut c_void>) -> c_int {
+    hand_to(mine, "fmpl_shared_alloc: mine is NULL", || comm::shared_alloc(comm, size).map(<*mut u8>::cast))
 }
 
 /// Where another rank's part of a shared window lies in this process. Waits for nobody.
@@ -39,23 +38,13 @@ pub unsafe extern "C" fn fmpl_shared_alloc(size: usize, comm: fmpl_comm, mine: *
 ///
 /// Source: `MPI_Win_shared_query`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_shared_query(
-    mine: *const c_void,
-    rank: c_int,
-    at: *mut *mut c_void,
-    size: *mut usize,
-) -> c_int {
+pub extern "C" fn fmpl_shared_query(mine: *const c_void, rank: c_int, at: Out<*mut c_void>, size: Out<usize>) -> c_int {
     if at.is_null() {
         return wrong("fmpl_shared_query: at is NULL");
     }
     hand_out(comm::shared_query(mine.cast(), rank), |(place, bytes)| {
-        // SAFETY: not null, so the caller's variables.
-        unsafe {
-            *at = place.cast();
-            if !size.is_null() {
-                *size = bytes;
-            }
-        }
+        at.set(place.cast::<c_void>());
+        size.set(bytes);
     })
 }
 

@@ -3,14 +3,14 @@
 //! ACP has none: these are its C functions with results as arguments, and the return code, an error of FMPL, in the trailing `ier`.
 //! Addresses, keys, handles and sizes are INTEGER(8), words of 4 bytes INTEGER.
 
-use core::ffi::c_char;
+use core::ffi::{c_char, c_void};
 
 use super::entry::{Buffer, Data, In, In8, Int, Lent, Long, Out, Out8, entries};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::unused::Unused;
 use crate::comm;
 use crate::ffi::acp as c;
-use crate::ffi::outcome::{hand_out, number, wrong};
+use crate::ffi::outcome::{Out as Variable, hand_out, number, wrong};
 use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, Rma, rma};
 
 fn ga(bits: Long) -> GlobalAddress {
@@ -26,10 +26,10 @@ fn rank_of(rank: Int) -> u32 {
 }
 
 /// Issues an operation and hands its handle out. One that was refused has a handle too, after which nothing starts.
-fn issued(handle: &mut Long, kind: u32, order: Long, issue: impl FnOnce(&'static Rma) -> Result<Long>) -> Int {
-    *handle = 0;
-    let issued = rma().and_then(|r| issue(r).inspect_err(|error| *handle = r.refuse(kind, order, error).0));
-    hand_out(issued, |issued| *handle = issued)
+fn issued(handle: Variable<u64>, kind: u32, order: Long, issue: impl FnOnce(&'static Rma) -> Result<Long>) -> Int {
+    handle.set(0u64);
+    let issued = rma().and_then(|r| issue(r).inspect_err(|error| handle.set(r.refuse(kind, order, error).0 as u64)));
+    hand_out(issued, |issued| handle.set(issued as u64))
 }
 
 /// The operands of an atomic operation: the value, and what must be there.
@@ -54,7 +54,7 @@ impl Operands for (Long, Long) {
     }
 }
 
-fn fetch<T: Operands>(handle: &mut Long, op: Atomic, dst: Long, src: Long, operands: T, order: Long) -> Int {
+fn fetch<T: Operands>(handle: Variable<u64>, op: Atomic, dst: Long, src: Long, operands: T, order: Long) -> Int {
     let (value, expected) = operands.bits();
     let fetch = Fetch { at: ga(src), op, wide: T::WIDE, value, expected };
     issued(handle, op as u32, order, |r| r.fetch::<false>(fetch, Into::Address(ga(dst)), order))
@@ -87,12 +87,12 @@ entries! {
     /// As [`c::acp_rank`].
     /// * rank: set to the rank.
     /// * ier: the return code.
-    acp_rank_(rank: Out) = { hand_out(rma(), |r| *rank = r.rank() as Int) };
+    acp_rank_(rank: Out) = { hand_out(rma(), |r| rank.set(r.rank() as Int)) };
 
     /// As [`c::acp_procs`].
     /// * procs: set to the number of ranks.
     /// * ier: the return code.
-    acp_procs_(procs: Out) = { hand_out(rma(), |r| *procs = r.size() as Int) };
+    acp_procs_(procs: Out) = { hand_out(rma(), |r| procs.set(r.size() as Int)) };
 
     // # Global memory (ACP): registration and addresses
 
@@ -101,7 +101,7 @@ entries! {
     /// * ga: set to the address.
     /// * ier: the return code.
     acp_query_starter_ga_(rank: In, ga: Out8)
-        = { hand_out(rma().and_then(|r| r.starter(rank_of(rank))), |a| *ga = a.bits() as Long) };
+        = { hand_out(rma().and_then(|r| r.starter(rank_of(rank))), |a| ga.set(a.bits())) };
 
     /// As [`c::acp_register_memory`].
     /// * addr: the memory.
@@ -113,7 +113,7 @@ entries! {
         match usize::try_from(size) {
             // The program keeps the memory until the registration has ended.
             Ok(size) => hand_out(rma().and_then(|r| r.register(addr.cast(), size, rank_of(color))), |key| {
-                *atkey = key.bits() as Long;
+                atkey.set(key.bits());
             }),
             Err(_) => wrong("acp_register_memory: the size is negative"),
         }
@@ -126,21 +126,21 @@ entries! {
     /// * ga: set to its global address.
     /// * ier: the return code.
     acp_query_ga_(atkey: In8, addr: Data, ga: Out8)
-        = { hand_out(rma().and_then(|r| r.address_of(key(atkey), addr.cast())), |a| *ga = a.bits() as Long) };
+        = { hand_out(rma().and_then(|r| r.address_of(key(atkey), addr.cast())), |a| ga.set(a.bits())) };
 
     /// As [`c::acp_query_address`].
     /// * ga: the global address.
     /// * addr: set to the address.
     /// * ier: the return code.
     acp_query_address_(ga: In8, addr: Lent)
-        = { hand_out(rma().and_then(|r| r.local_address(self::ga(ga))), |a| *addr = a.cast_const().cast()) };
+        = { hand_out(rma().and_then(|r| r.local_address(self::ga(ga))), |a| addr.set(a.cast_const().cast::<c_void>())) };
 
     /// As [`c::acp_query_rank`].
     /// * ga: the global address.
     /// * rank: set to the rank.
     /// * ier: the return code.
     acp_query_rank_(ga: In8, rank: Out)
-        = { hand_out(rma().and_then(|r| r.rank_of(self::ga(ga))), |n| *rank = n as Int) };
+        = { hand_out(rma().and_then(|r| r.rank_of(self::ga(ga))), |n| rank.set(n as Int)) };
 
     /// As [`c::acp_query_color`].
     /// * ga: the global address.
@@ -148,7 +148,7 @@ entries! {
     /// * ier: the return code.
     acp_query_color_(ga: In8, color: Out) = {
         let address = self::ga(ga);
-        hand_out(rma().and_then(|r| r.rank_of(address).map(|_| r.split().colour(address))), |n| *color = n as Int)
+        hand_out(rma().and_then(|r| r.rank_of(address).map(|_| r.split().colour(address))), |n| color.set(n as Int))
     };
 }
 
@@ -171,7 +171,7 @@ entries! {
     /// * handle: set to its handle; when it is refused, to one after which nothing starts.
     /// * ier: the return code.
     acp_copy_(dst: In8, src: In8, size: In8, order: In8, handle: Out8) = {
-        issued(&mut *handle, c::COPY, order, |r| {
+        issued(handle, c::COPY, order, |r| {
             let negative = |_| Error::new(Code::Argument, "acp_copy: the size is negative");
             r.copy::<false>(ga(dst), ga(src), usize::try_from(size).map_err(negative)?, order)
         })
@@ -186,7 +186,7 @@ entries! {
     /// * handle: set to its handle; when it is refused, to one after which nothing starts.
     /// * ier: the return code.
     acp_cas4_(dst: In8, src: In8, oldval: In, newval: In, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Cas, dst, src, (newval, oldval), order) };
+        = { fetch(handle, Atomic::Cas, dst, src, (newval, oldval), order) };
 
     /// As [`c::acp_swap4`].
     /// * dst: where in this rank's memory the word's value of before goes; aligned to 4 bytes.
@@ -196,27 +196,27 @@ entries! {
     /// * handle: set to its handle; when it is refused, to one after which nothing starts.
     /// * ier: the return code.
     acp_swap4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Swap, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Swap, dst, src, (value, 0), order) };
 
     /// As [`c::acp_add4`].
     /// Parameters: as above.
     acp_add4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Add, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Add, dst, src, (value, 0), order) };
 
     /// As [`c::acp_xor4`].
     /// Parameters: as above.
     acp_xor4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Xor, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Xor, dst, src, (value, 0), order) };
 
     /// As [`c::acp_or4`].
     /// Parameters: as above.
     acp_or4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Or, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Or, dst, src, (value, 0), order) };
 
     /// As [`c::acp_and4`].
     /// Parameters: as above.
     acp_and4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::And, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::And, dst, src, (value, 0), order) };
 
     /// As [`c::acp_cas8`].
     /// * dst: where in this rank's memory the word's value of before goes; aligned to 8 bytes.
@@ -227,7 +227,7 @@ entries! {
     /// * handle: set to its handle; when it is refused, to one after which nothing starts.
     /// * ier: the return code.
     acp_cas8_(dst: In8, src: In8, oldval: In8, newval: In8, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Cas, dst, src, (newval, oldval), order) };
+        = { fetch(handle, Atomic::Cas, dst, src, (newval, oldval), order) };
 
     /// As [`c::acp_swap8`].
     /// * dst: where in this rank's memory the word's value of before goes; aligned to 8 bytes.
@@ -237,27 +237,27 @@ entries! {
     /// * handle: set to its handle; when it is refused, to one after which nothing starts.
     /// * ier: the return code.
     acp_swap8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Swap, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Swap, dst, src, (value, 0), order) };
 
     /// As [`c::acp_add8`].
     /// Parameters: as above.
     acp_add8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Add, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Add, dst, src, (value, 0), order) };
 
     /// As [`c::acp_xor8`].
     /// Parameters: as above.
     acp_xor8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Xor, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Xor, dst, src, (value, 0), order) };
 
     /// As [`c::acp_or8`].
     /// Parameters: as above.
     acp_or8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::Or, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::Or, dst, src, (value, 0), order) };
 
     /// As [`c::acp_and8`].
     /// Parameters: as above.
     acp_and8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
-        = { fetch(&mut *handle, Atomic::And, dst, src, (value, 0), order) };
+        = { fetch(handle, Atomic::And, dst, src, (value, 0), order) };
 
     /// As [`c::acp_complete`]; the failure is returned.
     /// * handle: the operation; `ACP_HANDLE_ALL`: all.
@@ -269,5 +269,5 @@ entries! {
     /// * flag: set to 1 when something is not over, else to 0.
     /// * ier: the return code.
     acp_inquire_(handle: In8, flag: Out)
-        = { hand_out(rma().and_then(|r| Ok(r.inquire(handle)?)), |open| *flag = Int::from(open)) };
+        = { hand_out(rma().and_then(|r| Ok(r.inquire(handle)?)), |open| flag.set(open)) };
 }

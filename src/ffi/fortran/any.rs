@@ -32,7 +32,7 @@ entries! {
     /// * ticket: set to a number by which fmpl_mcast_wait and fmpl_mcast_test know this multicast.
     /// * ier: the return code.
     fmpl_mcast_, fmpl_mcast8_(buf: Data, size: Size, members: Members, comm: In, ticket: Out8)
-        = { c::fmpl_mcast(buf, size, members, comm, ticket.cast()) };
+        = fmpl_mcast;
     fmpl_mcast_recv_, fmpl_mcast_recv8_(buf: Buffer, capacity: Size, comm: In, size: Length, master: Out)
         = fmpl_mcast_recv;
     fmpl_recv_any_or_mcast_, fmpl_recv_any_or_mcast8_(buf: Buffer, size: Size, mai: In, comm: In, src: Out, received: Length, is_mcast: Out)

@@ -38,35 +38,35 @@ entries! {
     // # Several collective calls at a time
 
     /// As [`c::fmpl_ibarrier_n`]; a ticket is an INTEGER(8).
-    fmpl_ibarrier_n_(comm: In, ticket: Out8) = { c::fmpl_ibarrier_n(comm, ticket.cast()) };
+    fmpl_ibarrier_n_(comm: In, ticket: Out8) = fmpl_ibarrier_n;
 
     /// As [`c::fmpl_ibcast_n`]; a ticket is an INTEGER(8).
     fmpl_ibcast_n_, fmpl_ibcast_n8_(buf: Buffer, size: Size, root: In, comm: In, ticket: Out8)
-        = { c::fmpl_ibcast_n(buf, size, root, comm, ticket.cast()) };
+        = fmpl_ibcast_n;
 
     /// As [`c::fmpl_ireduce_n`]; a ticket is an INTEGER(8).
     fmpl_ireduce_n_(buf: Buffer, count: In, func: Function, root: In, comm: In, ticket: Out8)
-        = { c::fmpl_ireduce_n(buf, count, func, root, comm, ticket.cast()) };
+        = fmpl_ireduce_n;
 
     /// As [`c::fmpl_iallreduce_n`]; a ticket is an INTEGER(8).
     fmpl_iallreduce_n_(buf: Buffer, count: In, func: Function, comm: In, ticket: Out8)
-        = { c::fmpl_iallreduce_n(buf, count, func, comm, ticket.cast()) };
+        = fmpl_iallreduce_n;
 
     /// As [`c::fmpl_igather_n`]; a ticket is an INTEGER(8).
     fmpl_igather_n_, fmpl_igather_n8_(buf: Data, size: Size, all: Buffer, root: In, comm: In, ticket: Out8)
-        = { c::fmpl_igather_n(buf, size, all, root, comm, ticket.cast()) };
+        = fmpl_igather_n;
 
     /// As [`c::fmpl_iallgather_n`]; a ticket is an INTEGER(8).
     fmpl_iallgather_n_, fmpl_iallgather_n8_(buf: Data, size: Size, all: Buffer, comm: In, ticket: Out8)
-        = { c::fmpl_iallgather_n(buf, size, all, comm, ticket.cast()) };
+        = fmpl_iallgather_n;
 
     /// As [`c::fmpl_iscatter_n`]; a ticket is an INTEGER(8).
     fmpl_iscatter_n_, fmpl_iscatter_n8_(all: Data, size: Size, buf: Buffer, root: In, comm: In, ticket: Out8)
-        = { c::fmpl_iscatter_n(all, size, buf, root, comm, ticket.cast()) };
+        = fmpl_iscatter_n;
 
     /// As [`c::fmpl_ialltoall_n`]; a ticket is an INTEGER(8).
     fmpl_ialltoall_n_, fmpl_ialltoall_n8_(sent: Data, size: Size, received: Buffer, comm: In, ticket: Out8)
-        = { c::fmpl_ialltoall_n(sent, size, received, comm, ticket.cast()) };
+        = fmpl_ialltoall_n;
     fmpl_coll_wait_(ticket: In8) = { c::fmpl_coll_wait(ticket as u64) };
     fmpl_coll_test_(ticket: In8, done: Out) = { c::fmpl_coll_test(ticket as u64, done) };
 }

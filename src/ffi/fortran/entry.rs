@@ -6,7 +6,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use crate::ffi::c::{fmpl_func, fmpl_request};
-use crate::ffi::outcome::wrong;
+use crate::ffi::outcome::{Out as Variable, wrong};
 
 /// Default INTEGER
 pub(super) type Int = c_int;
@@ -101,13 +101,13 @@ macro_rules! plain {
 
 plain! {
     In => Int, at: *at;
-    Out => Out, at: at;
+    Out => Variable<'static, Int>, at: Variable::at(at);
     In8 => Long, at: *at;
-    Out8 => Out8, at: at;
+    Out8 => Variable<'static, u64>, at: Variable::at(at.cast());
     Data => Data, at: at;
     Buffer => Buffer, at: at;
     Address => *mut c_void, at: *at;
-    Lent => Lent, at: at;
+    Lent => Variable<'static, *const c_void>, at: Variable::at(at);
     Function => Function, at: at;
     Requests => Requests, at: at;
     Codes => *mut Int, at: at.cast();
@@ -117,7 +117,7 @@ plain! {
 }
 
 impl Argument for NewAddress {
-    type C = NewAddress;
+    type C = Variable<'static, *mut c_void>;
 
     #[inline(always)]
     unsafe fn begin(self) {
@@ -126,8 +126,9 @@ impl Argument for NewAddress {
     }
 
     #[inline(always)]
-    unsafe fn take(self, _: &mut usize) -> Option<NewAddress> {
-        Some(self)
+    unsafe fn take(self, _: &mut usize) -> Option<Self::C> {
+        // SAFETY: the address of a variable.
+        Some(unsafe { Variable::at(self) })
     }
 }
 
@@ -142,11 +143,12 @@ impl<T: Copy + TryInto<usize>> Argument for *const Bytes<T> {
 }
 
 impl<T: Copy + TryFrom<usize>> Argument for *mut Bytes<T> {
-    type C = *mut usize;
+    type C = Variable<'static, usize>;
 
     #[inline(always)]
-    unsafe fn take(self, length: &mut usize) -> Option<*mut usize> {
-        Some(length)
+    unsafe fn take(self, length: &mut usize) -> Option<Self::C> {
+        // SAFETY: a variable of the entry's, which calls the C function.
+        Some(unsafe { Variable::at(length) })
     }
 
     #[inline(always)]

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::base::error::Code;
 use crate::comm;
 use crate::ffi::c::{fmpl_block, iovec};
-use crate::ffi::outcome::wrong;
+use crate::ffi::outcome::{Out, wrong};
 
 /// Which of the two requests of a (peer, index).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,11 +123,22 @@ pub(super) unsafe fn pending(
 
 /// Passes the result of a wait, test or cancel on, and forgets the list of a request that it has ended, by its flag.
 #[inline(always)]
-pub(super) fn ended(code: c_int, flag: &c_int, key: Key) -> c_int {
-    if COUNT.load(Ordering::Relaxed) != 0 && (code == Code::Truncate as c_int || (code == 0 && *flag != 0)) {
+pub(super) fn ended(code: c_int, flag: bool, key: Key) -> c_int {
+    if COUNT.load(Ordering::Relaxed) != 0 && (code == Code::Truncate as c_int || (code == 0 && flag)) {
         forget(key);
     }
     code
+}
+
+/// The same for a test, which says whether the request has ended.
+#[inline(always)]
+pub(super) fn tested(done: Out<c_int>, key: Key, test: impl FnOnce(Out<c_int>) -> c_int) -> c_int {
+    let mut flag = 0;
+    let code = test((&mut flag).into());
+    if code == 0 {
+        done.set(flag);
+    }
+    ended(code, flag != 0, key)
 }
 
 #[cold]
@@ -168,9 +179,9 @@ mod tests {
         };
         assert_eq!((code, seen), (0, vec![(4104, 4), (4080, 0)]));
         assert!(kept().contains_key(&key));
-        ended(0, &0, key);
+        ended(0, false, key);
         assert!(kept().contains_key(&key), "a test that was too early ends nothing");
-        ended(Code::Truncate as c_int, &0, key);
+        ended(Code::Truncate as c_int, false, key);
         assert!(!kept().contains_key(&key));
     }
 

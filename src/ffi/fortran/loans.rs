@@ -42,9 +42,9 @@ entries! {
     /// As [`c::fmpl_counter`]; the value is an INTEGER(8).
     fmpl_counter_(which: In, value: Out8) = {
         let mut n = 0;
-        let code = c::fmpl_counter(which, &mut n);
+        let code = c::fmpl_counter(which, (&mut n).into());
         if code == 0 {
-            *value = n as i64;
+            value.set(n as u64);
         }
         code
     };

@@ -15,8 +15,9 @@ entries! {
     /// * which: set to the place of the one that is over.
     /// * ier: the return code.
     fmpl_waitany_(requests: Requests, n: In, which: Out) = {
-        let code = c::fmpl_waitany(requests, n, which);
-        *which += 1;
+        let mut at = -1;
+        let code = c::fmpl_waitany(requests, n, (&mut at).into());
+        which.set(at + 1);
         code
     };
     /// As [`c::fmpl_waitsome`]; places count from 1.
@@ -28,8 +29,10 @@ entries! {
     /// * codes: set to the code of each of these, in the same order.
     /// * ier: the return code.
     fmpl_waitsome_(requests: Requests, n: In, count: Out, which: Codes, codes: Codes) = {
-        let code = c::fmpl_waitsome(requests, n, count, which, codes);
-        (0..*count as usize).for_each(|k| *which.add(k) += 1);
+        let mut ended = 0;
+        let code = c::fmpl_waitsome(requests, n, (&mut ended).into(), which, codes);
+        count.set(ended);
+        (0..ended as usize).for_each(|k| *which.add(k) += 1);
         code
     };
 }

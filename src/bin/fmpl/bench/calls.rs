@@ -112,10 +112,10 @@ calls! {
         fmpl_init as init(indices: c_int) -> c_int
             = (std::ptr::null_mut() => *mut c_void, std::ptr::null_mut() => *mut c_void, indices => c_int);
         fmpl_finalize as finalize() -> c_int = ();
-        fmpl_comm_rank as comm_rank(rank: &mut c_int) -> c_int = (WORLD => c_int, rank => *mut c_int);
-        fmpl_comm_size as comm_size(size: &mut c_int) -> c_int = (WORLD => c_int, size => *mut c_int);
+        fmpl_comm_rank as comm_rank(rank: &mut c_int) -> c_int = (WORLD => c_int, rank.into() => c::Out<c_int>);
+        fmpl_comm_size as comm_size(size: &mut c_int) -> c_int = (WORLD => c_int, size.into() => c::Out<c_int>);
         fmpl_progress as progress() -> c_int = ();
-        fmpl_counter as counter(which: c_int, value: &mut usize) -> c_int = (which => c_int, value => *mut usize);
+        fmpl_counter as counter(which: c_int, value: &mut usize) -> c_int = (which => c_int, value.into() => c::Out<usize>);
 
         fmpl_send as send(p: Room<'_>, dst: i32, index: i32) -> c_int
             = (p.as_ptr().cast() => *const c_void, p.len() => usize, dst => c_int, index => c_int, WORLD => c_int);
@@ -128,9 +128,9 @@ calls! {
         fmpl_isend_wait as isend_wait(dst: i32, index: i32) -> c_int = (dst => c_int, index => c_int, WORLD => c_int);
         fmpl_irecv_wait as irecv_wait(src: i32, index: i32) -> c_int = (src => c_int, index => c_int, WORLD => c_int);
         fmpl_irecv_test as irecv_test_into(src: i32, index: i32, done: &mut c_int) -> c_int
-            = (src => c_int, index => c_int, WORLD => c_int, done => *mut c_int);
+            = (src => c_int, index => c_int, WORLD => c_int, done.into() => c::Out<c_int>);
         fmpl_received as received(src: i32, index: i32, len: &mut usize, found: &mut c_int) -> c_int
-            = (src => c_int, index => c_int, WORLD => c_int, len => *mut usize, found => *mut c_int);
+            = (src => c_int, index => c_int, WORLD => c_int, len.into() => c::Out<usize>, found.into() => c::Out<c_int>);
         fmpl_sendrecv as sendrecv(out: Room<'_>, into: Room<'_>, dst: i32, src: i32, index: i32) -> c_int
             = (out.as_ptr().cast() => *const c_void, out.len() => usize, dst => c_int, index => c_int,
                into.as_mut_ptr().cast() => *mut c_void, into.len() => usize, src => c_int, index => c_int, WORLD => c_int);
@@ -142,15 +142,15 @@ calls! {
             = (p.as_ptr().cast() => *const c_void, p.len() => usize, dst => c_int, index => c_int, WORLD => c_int);
         fmpl_recv_any_from as recv_any_from(p: Room<'_>, index: i32, src: &mut c_int, len: &mut usize) -> c_int
             = (p.as_mut_ptr().cast() => *mut c_void, p.len() => usize, index => c_int, WORLD => c_int,
-               src => *mut c_int, len => *mut usize);
+               src.into() => c::Out<c_int>, len.into() => c::Out<usize>);
 
         fmpl_mcast as mcast_begin(p: Room<'static>, members: &[u64], ticket: &mut u64) -> c_int
             = (p.as_ptr().cast() => *const c_void, p.len() => usize, of_ranks(members) => *const u64, WORLD => c_int,
-               ticket => *mut u64);
+               ticket.into() => c::Out<u64>);
         fmpl_mcast_wait as mcast_wait(ticket: u64) -> c_int = (ticket => u64);
         fmpl_mcast_recv as mcast_recv(p: Room<'_>) -> c_int
             = (p.as_mut_ptr().cast() => *mut c_void, p.len() => usize, WORLD => c_int,
-               std::ptr::null_mut() => *mut usize, std::ptr::null_mut() => *mut c_int);
+               c::Out::NULL => c::Out<usize>, c::Out::NULL => c::Out<c_int>);
         /// With a spool that the library allocates.
         fmpl_sendbuf_set as sendbuf_set(bytes: usize, ms: i32) -> c_int
             = (std::ptr::null_mut() => *mut c_void, bytes => usize, ms => c_int);

@@ -39,11 +39,11 @@ fn plan(o: &Options) -> Vec<Case> {
 calls! {
     /// The calls of loans, as [`super::calls::Calls`] has others.
     Calls of c {
-        fmpl_loan as loan(n: usize, at: &mut *mut c_void) -> c_int = (n => usize, at => *mut *mut c_void);
+        fmpl_loan as loan(n: usize, at: &mut *mut c_void) -> c_int = (n => usize, at.into() => c::Out<*mut c_void>);
         fmpl_send_loan as send_loan(at: *mut c_void, n: usize, dst: i32) -> c_int
             = (at => *mut c_void, n => usize, dst => c_int, 0 => c_int, WORLD => c_int);
         fmpl_recv_loan as recv_loan(at: &mut *const c_void, n: &mut usize, src: i32) -> c_int
-            = (at => *mut *const c_void, n => *mut usize, src => c_int, 0 => c_int, WORLD => c_int);
+            = (at.into() => c::Out<*const c_void>, n.into() => c::Out<usize>, src => c_int, 0 => c_int, WORLD => c_int);
         fmpl_loan_return as give_back(at: *const c_void) -> c_int = (at => *const c_void);
     }
 }
