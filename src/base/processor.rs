@@ -31,8 +31,7 @@ impl Processor {
 
 /// Cores of this machine that are in use.
 pub fn cores() -> usize {
-    // SAFETY: sysconf has no preconditions.
-    let all = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let all = super::system::calls::sysconf(libc::_SC_NPROCESSORS_ONLN);
     all.max(1) as usize
 }
 

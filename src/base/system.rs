@@ -3,11 +3,13 @@
 //!
 //! | module | |
 //! |---|---|
+//! | `calls` | calls of the C library that nobody can call wrongly; options and addresses of sockets |
 //! | `cpus` | sets of processors |
 //! | `epoll` | which of many descriptors have something |
 //! | `exec`, `process` | starting processes, how they end, and leaving none behind |
 //! | `signals` | signals that are read instead of interrupting anything |
 
+pub(crate) mod calls;
 pub mod cpus;
 pub(crate) mod epoll;
 pub(crate) mod exec;
@@ -20,6 +22,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::atomics::AtomicU32;
 use super::run::Run;
+use calls::{blank, control};
 
 fn check(r: c_int) -> Result<c_int> {
     if r < 0 { Err(Error::last_os_error()) } else { Ok(r) }
@@ -100,52 +103,45 @@ pub(crate) fn is_ready(fd: &(impl AsRawFd + ?Sized), events: i16) -> bool {
 
 /// Ends one direction of a connection, or both.
 pub(crate) fn shutdown(socket: &(impl AsRawFd + ?Sized), how: c_int) {
-    // SAFETY: takes numbers only.
-    unsafe { libc::shutdown(socket.as_raw_fd(), how) };
+    calls::shutdown(socket.as_raw_fd(), how);
 }
 
 /// Sets an option of a socket, if the system lets us.
 pub(crate) fn set_option(socket: &(impl AsRawFd + ?Sized), level: c_int, name: c_int, value: c_int) {
-    // SAFETY: an int, as long as said.
-    unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), size_of::<c_int>() as u32);
-    }
+    let _ = calls::set_option(socket.as_raw_fd(), level, name, value);
 }
 
-/// A listener's queue becomes as long as this, or as the system allows.
-pub(crate) fn lengthen_queue(listener: &(impl AsRawFd + ?Sized), to: c_int) {
-    // SAFETY: takes numbers only.
-    unsafe { libc::listen(listener.as_raw_fd(), to) };
+/// Listens with a queue as long as this, or as the system allows.
+pub(crate) fn listen(listener: &(impl AsRawFd + ?Sized), to: c_int) -> Result<()> {
+    check(calls::listen(listener.as_raw_fd(), to)).map(drop)
 }
 
 /// Do reads and writes wait?
 pub(crate) fn set_waiting(fd: &(impl AsRawFd + ?Sized), waits: bool) -> Result<()> {
     let fd = fd.as_raw_fd();
-    // SAFETY: takes numbers only.
-    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })? & !libc::O_NONBLOCK;
-    // SAFETY: as above.
-    check(unsafe { libc::fcntl(fd, libc::F_SETFL, if waits { flags } else { flags | libc::O_NONBLOCK }) }).map(drop)
+    let flags = control(fd, libc::F_GETFL, 0)? & !libc::O_NONBLOCK;
+    control(fd, libc::F_SETFL, if waits { flags } else { flags | libc::O_NONBLOCK }).map(drop)
 }
 
 /// Programs that this process executes get the descriptor no more.
 pub(crate) fn close_on_exec(fd: RawFd) -> Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
+    control(fd, libc::F_SETFD, libc::FD_CLOEXEC).map(drop)
+}
+
+/// What the system knows of what a descriptor is.
+pub(crate) fn status(fd: RawFd) -> Result<libc::stat> {
+    let mut st = blank();
+    check(calls::fstat(fd, &mut st)).map(|_| st)
 }
 
 /// Is there a socket of this number?
 pub(crate) fn is_socket(fd: RawFd) -> bool {
-    // SAFETY: zeros are a value of the struct, which the call fills.
-    unsafe {
-        let mut st: libc::stat = core::mem::zeroed();
-        libc::fstat(fd, &mut st) == 0 && st.st_mode & libc::S_IFMT == libc::S_IFSOCK
-    }
+    status(fd).is_ok_and(|st| st.st_mode & libc::S_IFMT == libc::S_IFSOCK)
 }
 
 /// The same with a number above 2, so that it can be put in the place of one of those.
 pub(crate) fn above_stdio(fd: &(impl AsRawFd + ?Sized)) -> Result<OwnedFd> {
-    // SAFETY: takes numbers only; the new descriptor is ours.
-    unsafe { made(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3)) }
+    second(fd.as_raw_fd())
 }
 
 /// Puts a descriptor in the place of another one, which is closed.
@@ -166,8 +162,7 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 
 /// A descriptor that is readable when it was told, and does not wait.
 pub(crate) fn event() -> Result<OwnedFd> {
-    // SAFETY: takes numbers only; the new descriptor is ours.
-    unsafe { made(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }
+    calls::made(calls::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))
 }
 
 /// Makes it readable; it may be already.
@@ -191,8 +186,7 @@ pub(crate) fn hear(event: &(impl AsRawFd + ?Sized)) -> Result<bool> {
 /// A limit of this process, `RLIMIT_…`.
 pub fn limit(which: libc::__rlimit_resource_t) -> Result<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the struct is there to be filled.
-    check(unsafe { libc::getrlimit(which, &mut limit) }).map(|_| limit)
+    check(calls::getrlimit(which, &mut limit)).map(|_| limit)
 }
 
 /// Bytes that this process may lock into memory; `None`: as many as there are.
@@ -206,19 +200,14 @@ pub(crate) fn lockable_bytes() -> Option<u64> {
 
 /// Bytes of this machine's memory, and of its swap space.
 pub(crate) fn memory_bytes() -> [u64; 2] {
-    // SAFETY: all-zero is a valid sysinfo, and the call fills it in.
-    let info = unsafe {
-        let mut info: libc::sysinfo = core::mem::zeroed();
-        libc::sysinfo(&mut info);
-        info
-    };
+    let mut info: libc::sysinfo = blank();
+    calls::system_info(&mut info);
     [info.totalram, info.totalswap].map(|n| n.saturating_mul(u64::from(info.mem_unit)))
 }
 
 /// Changes that of descriptors, if the system lets us. Did it?
 pub(crate) fn set_descriptors(limit: &libc::rlimit) -> bool {
-    // SAFETY: a limit to be read.
-    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) == 0 }
+    calls::setrlimit(libc::RLIMIT_NOFILE, limit) == 0
 }
 
 /// Memory with a descriptor and no name.
@@ -229,8 +218,12 @@ pub fn memfd(name: &CStr, flags: libc::c_uint) -> Result<OwnedFd> {
 
 /// What may no longer be done with it, `F_SEAL_…`.
 pub fn seal(memory: &(impl AsRawFd + ?Sized), seals: c_int) -> Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_ADD_SEALS, seals) }).map(drop)
+    control(memory.as_raw_fd(), libc::F_ADD_SEALS, seals).map(drop)
+}
+
+/// Those that hold; less than 0: it can have none.
+pub(crate) fn seals(memory: &(impl AsRawFd + ?Sized)) -> c_int {
+    control(memory.as_raw_fd(), libc::F_GET_SEALS, 0).unwrap_or(-1)
 }
 
 /// A process as a descriptor, which is readable when it has ended.
@@ -241,8 +234,7 @@ pub fn process_descriptor(pid: i32) -> Result<OwnedFd> {
 
 /// Sends a signal to a process, of which the caller knows that the number still means it.
 pub fn signal(pid: i32, signal: c_int) {
-    // SAFETY: takes numbers only.
-    unsafe { libc::kill(pid, signal) };
+    calls::kill(pid, signal);
 }
 
 /// Makes a fifo for this user.
@@ -253,20 +245,17 @@ pub fn fifo(path: &CStr) -> Result<()> {
 
 /// Whom this process acts for.
 pub(crate) fn user() -> u32 {
-    // SAFETY: takes nothing.
-    unsafe { libc::geteuid() }
+    calls::geteuid()
 }
 
 /// Does the terminal listen to this process?
 pub(crate) fn in_foreground() -> bool {
-    // SAFETY: takes numbers only.
-    unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp() }
+    calls::tcgetpgrp(libc::STDIN_FILENO) == calls::getpgrp()
 }
 
 /// Ticks of a second, in which the kernel counts the time of processors.
 pub fn ticks() -> i64 {
-    // SAFETY: takes numbers only.
-    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1)
+    calls::sysconf(libc::_SC_CLK_TCK).max(1)
 }
 
 /// May this process execute the file?
@@ -335,14 +324,13 @@ pub(crate) fn addresses() -> Result<Vec<(String, std::net::IpAddr)>> {
 
 /// A second descriptor of what the program has at this number, which stays as it is; children that are executed do not get it.
 pub(crate) fn second(fd: RawFd) -> Result<OwnedFd> {
-    // SAFETY: takes numbers; what it makes is this call's own.
-    unsafe { made(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3)) }
+    // SAFETY: what it makes is this call's own.
+    unsafe { made(control(fd, libc::F_DUPFD_CLOEXEC, 3)?) }
 }
 
 /// Has this called when the process ends by `exit`, or by a return from `main`.
 pub(crate) fn at_exit(last: extern "C" fn()) -> bool {
-    // SAFETY: a function that stays as long as the program.
-    unsafe { libc::atexit(last) == 0 }
+    calls::atexit(last) == 0
 }
 
 /// Makes a process fail that ends by `exit`, or by a return from `main`, with code 0 although it has failed: `why` is called then, and says

@@ -3,6 +3,7 @@
 use std::io;
 use std::thread::{Builder, JoinHandle, ThreadId};
 
+use super::system::calls;
 use super::system::cpus::CpuSet;
 
 /// Starts a thread that no signal reaches: those for the process go to a thread of the program, and its handlers run there.
@@ -13,16 +14,12 @@ pub fn spawn<T: Send + 'static>(
     stack: usize,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let thread = Builder::new().name(name.into()).stack_size(stack).spawn(run);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        thread
-    }
+    let (mut all, mut before) = (calls::blank(), calls::blank());
+    calls::sigfillset(&mut all);
+    calls::pthread_sigmask(libc::SIG_SETMASK, Some(&all), Some(&mut before));
+    let thread = Builder::new().name(name.into()).stack_size(stack).spawn(run);
+    calls::pthread_sigmask(libc::SIG_SETMASK, Some(&before), None);
+    thread
 }
 
 /// A thread that was [started](start).
@@ -81,8 +78,7 @@ pub fn yield_core() {
 
 /// The processor of the calling thread. `None`: the system does not say.
 pub fn processor() -> Option<usize> {
-    // SAFETY: no preconditions.
-    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+    usize::try_from(calls::sched_getcpu()).ok()
 }
 
 /// Moves the calling thread to one of the processors that it may use, if `choose` names one, which is asked with what tells whether it may

@@ -13,7 +13,7 @@ use super::join::{self, VERSION};
 use super::keeper::Stream;
 use super::wire::Inbox;
 use crate::base::error::{Code, Error, Result};
-use crate::base::system::{self, is_ready, lengthen_queue, limit};
+use crate::base::system::{self, is_ready, limit};
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -307,7 +307,7 @@ fn listen_for(place: &Place, host: &str, port: u16) -> Result<Vec<TcpListener>> 
 pub(super) fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(at)?;
     listener.set_nonblocking(true)?;
-    lengthen_queue(&listener, 4096);
+    let _ = system::listen(&listener, 4096);
     Ok(listener)
 }
 

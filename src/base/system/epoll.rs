@@ -3,7 +3,7 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::{check, made};
+use super::{calls, check};
 
 /// What happens to a descriptor: which events, and the word by which it is told of.
 pub(crate) type Event = libc::epoll_event;
@@ -15,13 +15,11 @@ pub(crate) struct Epoll(OwnedFd);
 impl Epoll {
     /// Of none yet.
     pub fn new() -> Result<Epoll> {
-        // SAFETY: takes numbers; what it makes is this call's own.
-        unsafe { made(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }.map(Epoll)
+        calls::made(calls::epoll_create1(libc::EPOLL_CLOEXEC)).map(Epoll)
     }
     fn control(&self, what: libc::c_int, fd: RawFd, events: libc::c_int, word: u64) -> Result<()> {
         let mut event = Event { events: events as u32, u64: word };
-        // SAFETY: takes numbers and an event.
-        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), what, fd, &mut event) }).map(|_| ())
+        check(calls::epoll_ctl(self.0.as_raw_fd(), what, fd, &mut event)).map(|_| ())
     }
     /// These events of this descriptor are told by this word from now on.
     pub fn add(&self, fd: RawFd, events: libc::c_int, word: u64) -> Result<()> {

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::cpus::CpuSet;
-use super::{above_stdio, pipe};
+use super::{above_stdio, calls, pipe};
 
 pub(crate) fn text(s: &OsStr) -> io::Result<CString> {
     CString::new(s.as_bytes())
@@ -135,8 +135,7 @@ pub(crate) fn fork(rank: u32, s: &Start, news: &News) -> io::Result<i32> {
         }
         pid => {
             // The child does the same; whoever comes first, the group is there when this function returns.
-            // SAFETY: no memory is involved.
-            unsafe { libc::setpgid(pid, pid) };
+            calls::setpgid(pid, pid);
             Ok(pid)
         }
     }

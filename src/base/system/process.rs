@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Error, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::{pipe, process_descriptor};
+use super::{calls, pipe, process_descriptor};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +150,8 @@ impl Drop for Process {
 }
 
 fn kill_group(pid: i32, signal: i32) {
-    // SAFETY: no memory is involved; the group's leader is our own child, not reaped, so the number means nobody else.
-    unsafe { libc::kill(-pid, signal) };
+    // The group's leader is our own child, not reaped, so the number means nobody else.
+    calls::kill(-pid, signal);
 }
 
 fn reap(pid: i32) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::carrier::{BATCH, Carrier, Ring, SPOT, Spot};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::lock;
+use crate::base::system::calls::{self, blank};
 use crate::base::system::set_option;
 use crate::fabric::served::port::{Port, native};
 use rings::Rings;
@@ -64,8 +65,7 @@ impl Buffers {
         let part = |at: &mut [u8]| libc::iovec { iov_base: at.as_mut_ptr().cast(), iov_len: PLACE };
         let parts: Vec<libc::iovec> = bytes.chunks_exact_mut(PLACE).map(part).collect();
         let control = vec![Control::default(); RECEIVED];
-        // SAFETY: all zero is an empty message.
-        let mut messages: Vec<libc::mmsghdr> = vec![unsafe { std::mem::zeroed() }; RECEIVED];
+        let mut messages: Vec<libc::mmsghdr> = vec![blank(); RECEIVED];
         for (message, part) in messages.iter_mut().zip(&parts) {
             (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (std::ptr::from_ref(part).cast_mut(), 1);
         }
@@ -202,12 +202,7 @@ fn has_groups(socket: &UdpSocket) {
 
 /// Bytes for which the system has room, the half of what it counts.
 fn room_of(socket: &UdpSocket) -> u32 {
-    let (mut bytes, mut len) = (0i32, size_of::<i32>() as libc::socklen_t);
-    // SAFETY: an int, as long as said.
-    unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw mut bytes).cast(), &mut len);
-    }
-    bytes.max(4096) as u32 / 2
+    calls::option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 0i32).unwrap_or(0).max(4096) as u32 / 2
 }
 
 /// ip 16 | port 2
@@ -336,8 +331,7 @@ impl Carrier for Udp {
             let left = unsafe { self.send_one((&raw mut there).cast(), len, &parts[..*end]) };
             return left.map(usize::from);
         }
-        // SAFETY: all zero is an empty message.
-        let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        let mut messages: [libc::mmsghdr; BATCH] = std::array::from_fn(|_| blank());
         let (mut all, mut control) = ([Leaving::default(); BATCH], [Control::default(); BATCH]);
         let mut sent = 0;
         while sent < ends.len() {

@@ -119,8 +119,7 @@ impl Reached {
 
 /// The same as the system has it, and its length.
 pub(in crate::fabric) fn native(at: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
-    // SAFETY: all zero is a value of it.
-    let mut there: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut there: libc::sockaddr_storage = crate::base::system::calls::blank();
     let place = (&raw mut there).cast::<u8>();
     let len = match at {
         SocketAddr::V4(to) => {

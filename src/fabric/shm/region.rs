@@ -306,17 +306,12 @@ impl PeerRegion {
         let wrong = |what: String| {
             Error::new(Code::Peer, format!("rank {rank} handed over something that is not its region: {what}"))
         };
-        // SAFETY: all-zero is a valid stat.
-        let mut st: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: fd is open, st is a stat.
-        if unsafe { libc::fstat(fd.as_raw_fd(), &mut st) } != 0 {
-            return Err(Error::system(format!("looking at the region of rank {rank} (fstat)")));
-        }
+        let st = system::status(fd.as_raw_fd())
+            .map_err(|_| Error::system(format!("looking at the region of rank {rank} (fstat)")))?;
         if st.st_mode & libc::S_IFMT != libc::S_IFREG || st.st_size as u64 != REGION_END {
             return Err(wrong(format!("a file of mode {:o} and {} bytes", st.st_mode, st.st_size)));
         }
-        // SAFETY: fd is open; the call takes no argument.
-        let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
+        let seals = system::seals(&fd);
         if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
             return Err(wrong("it is not sealed against shrinking".into()));
         }

@@ -11,6 +11,7 @@ use libc::c_int;
 
 use crate::base::key;
 use crate::base::system;
+use crate::base::system::calls::{self, blank};
 
 /// `SO_PEERPIDFD` (Linux 6.5), which the libc crate does not have for all targets.
 const SO_PEERPIDFD: c_int = 77;
@@ -20,8 +21,7 @@ pub(super) type Name = [u8; 8];
 
 /// The abstract address `\0fmpl-<hex>`.
 fn address(name: &Name) -> (libc::sockaddr_un, libc::socklen_t) {
-    // SAFETY: all-zero is a valid sockaddr_un.
-    let mut a: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    let mut a: libc::sockaddr_un = blank();
     a.sun_family = libc::AF_UNIX as libc::sa_family_t;
     let text = format!("fmpl-{:016x}", u64::from_be_bytes(*name));
     for (to, from) in a.sun_path[1..].iter_mut().zip(text.bytes()) {
@@ -31,22 +31,8 @@ fn address(name: &Name) -> (libc::sockaddr_un, libc::socklen_t) {
     (a, len as libc::socklen_t)
 }
 
-/// Makes a descriptor of a call's result.
-fn owned(fd: c_int) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call made a new descriptor, which nobody else knows.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn check(result: c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 fn socket(flags: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved.
-    owned(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0) })
+    calls::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags)
 }
 
 /// A socket of a new random name that listens; accepting never blocks.
@@ -55,11 +41,9 @@ pub(super) fn listen() -> io::Result<(OwnedFd, Name)> {
     let mut name = Name::default();
     key::fill(&mut name)?;
     let (a, len) = address(&name);
-    // SAFETY: the address is valid for len bytes.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const a).cast(), len) })?;
+    calls::bind(&fd, &a, len)?;
     // The kernel cuts the number down to net.core.somaxconn.
-    // SAFETY: no memory is involved.
-    check(unsafe { libc::listen(fd.as_raw_fd(), 4096) })?;
+    system::listen(&fd, 4096)?;
     Ok((fd, name))
 }
 
@@ -68,52 +52,29 @@ pub(super) fn connect(name: &Name, timeout: Duration) -> io::Result<OwnedFd> {
     let fd = socket(0)?;
     let timeout = timeout.max(Duration::from_millis(1));
     let tv = libc::timeval { tv_sec: timeout.as_secs() as libc::time_t, tv_usec: timeout.subsec_micros().into() };
-    // SAFETY: tv is valid for its size.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_SNDTIMEO,
-            (&raw const tv).cast(),
-            size_of::<libc::timeval>() as libc::socklen_t,
-        )
-    })?;
+    calls::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, tv)?;
     let (a, len) = address(name);
-    // SAFETY: the address is valid for len bytes.
-    check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const a).cast(), len) })?;
+    calls::connect(&fd, &a, len)?;
     Ok(fd)
 }
 
 /// The next connection in the listener's queue (`WouldBlock`: there is none).
 pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: null pointers: the address is not wanted.
-    owned(unsafe {
-        libc::accept4(
-            listener.as_raw_fd(),
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-        )
-    })
-}
-
-fn socket_option<T>(fd: BorrowedFd<'_>, option: c_int, mut value: T) -> io::Result<T> {
-    let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: value is writable for len bytes; both options used here are plain numbers.
-    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, option, (&raw mut value).cast(), &mut len) })?;
-    Ok(value)
+    calls::accept(listener)
 }
 
 /// Who is at the other end, as the kernel knows it: whoever connected, or whoever listened.
 pub(super) fn credentials(fd: BorrowedFd<'_>) -> io::Result<libc::ucred> {
-    socket_option(fd, libc::SO_PEERCRED, libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX })
+    let said = calls::option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, [0, u32::MAX, u32::MAX]);
+    said.map(|[pid, uid, gid]| libc::ucred { pid: pid as libc::pid_t, uid, gid })
 }
 
 /// A pidfd of the process at the other end, which [`credentials`] gave this `pid`. `None`: it has ended. `ConnectionAborted`: it has closed
 /// the connection, and this kernel (older than 6.5) does not tell whether the number still means it.
 pub(super) fn pidfd(fd: BorrowedFd<'_>, pid: libc::pid_t) -> io::Result<Option<OwnedFd>> {
-    match socket_option::<c_int>(fd, SO_PEERPIDFD, -1).and_then(owned) {
-        Ok(pidfd) => return Ok(Some(pidfd)),
+    match calls::option(fd.as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, -1) {
+        // SAFETY: the call made a new descriptor, which nobody else knows.
+        Ok(pidfd) => return Ok(Some(unsafe { OwnedFd::from_raw_fd(pidfd) })),
         Err(e) if e.raw_os_error() == Some(libc::ENOPROTOOPT) => {}
         Err(e) => return gone_or(e),
     }
@@ -171,8 +132,7 @@ struct Control([u8; CONTROL_LEN]);
 pub(super) fn send(fd: BorrowedFd<'_>, packet: &[u8], with: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut iov = libc::iovec { iov_base: packet.as_ptr().cast_mut().cast(), iov_len: packet.len() };
     let mut control = Control([0; CONTROL_LEN]);
-    // SAFETY: all-zero is a valid msghdr.
-    let mut m: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut m: libc::msghdr = blank();
     m.msg_iov = &mut iov;
     m.msg_iovlen = 1;
     if let Some(with) = with {
@@ -199,8 +159,7 @@ pub(super) fn send(fd: BorrowedFd<'_>, packet: &[u8], with: Option<BorrowedFd<'_
 pub(super) fn receive(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut iov = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
     let mut control = Control([0; CONTROL_LEN]);
-    // SAFETY: all-zero is a valid msghdr.
-    let mut m: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut m: libc::msghdr = blank();
     m.msg_iov = &mut iov;
     m.msg_iovlen = 1;
     m.msg_control = control.0.as_mut_ptr().cast();

@@ -18,7 +18,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 use crate::base::lock::lock;
 use crate::base::system::epoll::Event;
-use crate::base::system::{lengthen_queue, poll_for};
+use crate::base::system::{self, poll_for};
 use crate::fabric::network::device::{
     Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair, Registrar,
 };
@@ -84,7 +84,7 @@ impl Tcp {
         };
         let datagrams = UdpSocket::bind((port.ip, 0)).map_err(system("a socket for datagrams"))?;
         let calls = TcpListener::bind((port.ip, 0)).map_err(system("a socket for connections"))?;
-        lengthen_queue(&calls, CALLS);
+        let _ = system::listen(&calls, CALLS);
         let ready = || {
             datagrams.set_nonblocking(true)?;
             calls.set_nonblocking(true)?;

@@ -2,8 +2,9 @@
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use crate::base::system::calls;
 use crate::base::system::epoll::{Epoll, Event};
 use crate::base::system::{self, set_option};
 use crate::fabric::served::port::native;
@@ -67,23 +68,11 @@ pub(super) fn dial(to: SocketAddr) -> Result<OwnedFd> {
         if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 },
         libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
     );
-    // SAFETY: takes numbers; what it makes is this call's own.
-    let socket = unsafe {
-        let fd = libc::socket(family, kind, 0);
-        if fd < 0 {
-            return Err(Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
+    let socket = calls::socket(family, kind)?;
     let (there, len) = native(to);
-    // SAFETY: an address as long as said.
-    let r = unsafe { libc::connect(socket.as_raw_fd(), (&raw const there).cast(), len) };
-    match r {
-        0 => Ok(socket),
-        _ => match Error::last_os_error() {
-            e if e.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
-            e => Err(e),
-        },
+    match calls::connect(&socket, &there, len) {
+        Err(e) if e.raw_os_error() != Some(libc::EINPROGRESS) => Err(e),
+        _ => Ok(socket),
     }
 }
 

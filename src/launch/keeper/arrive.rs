@@ -286,6 +286,6 @@ struct Proved {
 fn listen_here(name: &str) -> io::Result<UnixListener> {
     let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
     listener.set_nonblocking(true)?;
-    system::lengthen_queue(&listener, 4096);
+    let _ = system::listen(&listener, 4096);
     Ok(listener)
 }

@@ -7,8 +7,7 @@ use crate::base::record::Record;
 pub fn page_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| {
-        // SAFETY: sysconf has no preconditions.
-        let n = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let n = system::calls::sysconf(libc::_SC_PAGESIZE);
         usize::try_from(n).ok().filter(|n| n.is_power_of_two()).unwrap_or(4096)
     })
 }
