@@ -11,7 +11,7 @@ use super::unused::Unused;
 pub type Key = (u64, i32);
 
 /// What a table holds.
-pub trait Keyed {
+pub trait Keyed: Send + Sync {
     /// Its key, which never changes.
     fn key(&self) -> Key;
 }
@@ -61,38 +61,47 @@ impl<T: Keyed> Array<T> {
         None
     }
 
-    fn put(&self, p: *mut T, key: Key) {
-        let mut at = self.first(key);
+    fn put(&self, entry: &'static T) {
+        let mut at = self.first(entry.key());
         // Where an entry was is a place for another: the table's lock keeps keys from being put in twice.
         while !matches!(self.slots[at & self.mask].load(Ordering::Relaxed), p if p.is_null() || p == gone()) {
             at += 1;
         }
         // SYNC POINT: pairs with the acquire in `find`.
-        self.slots[at & self.mask].store(p, Ordering::Release);
+        self.slots[at & self.mask].store(std::ptr::from_ref(entry).cast_mut(), Ordering::Release);
     }
 }
 
 /// Entries by key. One is made at a time.
-pub struct Table<T> {
+pub struct Table<T: 'static> {
     now: AtomicPtr<Array<T>>,
     made: Mutex<Made<T>>,
 }
 
-struct Made<T> {
-    all: Vec<*mut T>,
-    /// Arrays that were too small: somebody may still be looking at one. Together they are smaller than the one in use.
-    arrays: Vec<*mut Array<T>>,
+struct Made<T: 'static> {
+    all: Vec<&'static T>,
+    /// The array in use, and those that were too small: somebody may still be looking at one. Together they are smaller than the one in use.
+    arrays: Vec<&'static Array<T>>,
 }
 
-// SAFETY: the pointers are to leaked boxes of values that threads may share.
-unsafe impl<T: Sync + Send> Send for Table<T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync + Send> Sync for Table<T> {}
+fn leak<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+/// Frees what was leaked.
+///
+/// # Safety
+/// Nobody uses it.
+unsafe fn free<T>(leaked: &'static T) {
+    // SAFETY: a box that was leaked above, and is nobody's any more.
+    drop(unsafe { Box::from_raw(std::ptr::from_ref(leaked).cast_mut()) });
+}
 
 impl<T: Keyed> Default for Table<T> {
     fn default() -> Table<T> {
-        let first = Box::into_raw(Box::new(Array::new(64)));
-        Table { now: AtomicPtr::new(first), made: Mutex::new(Made { all: Vec::new(), arrays: vec![first] }) }
+        let first = leak(Array::new(64));
+        let now = AtomicPtr::new(std::ptr::from_ref(first).cast_mut());
+        Table { now, made: Mutex::new(Made { all: Vec::new(), arrays: vec![first] }) }
     }
 }
 
@@ -100,8 +109,14 @@ impl<T: Keyed> Table<T> {
     /// The entry of this key.
     #[inline(always)]
     pub fn find(&self, key: Key) -> Option<&'static T> {
+        self.array().find(key)
+    }
+
+    #[inline(always)]
+    fn array(&self) -> &Array<T> {
+        // SYNC POINT: pairs with the release in `find_or_make`.
         // SAFETY: an array that was ever in use stays until the table is dropped.
-        unsafe { &*self.now.load(Ordering::Acquire) }.find(key)
+        unsafe { &*self.now.load(Ordering::Acquire) }
     }
 
     /// The entry of this key, made by `make` if it does not exist.
@@ -110,67 +125,54 @@ impl<T: Keyed> Table<T> {
         if let Some(found) = self.find(key) {
             return Ok(found);
         }
-        let p = Box::into_raw(Box::new(make()?));
-        made.all.push(p);
-        // SAFETY: as in `find`.
-        let mut array = unsafe { &*self.now.load(Ordering::Relaxed) };
+        let new = leak(make()?);
+        made.all.push(new);
+        let mut array = self.array();
         if made.all.len() * 2 > array.slots.len() {
-            let larger = Array::new(array.slots.len() * 2);
-            for old in &made.all[..made.all.len() - 1] {
-                // SAFETY: a box of ours.
-                larger.put(*old, unsafe { (**old).key() });
+            let larger = leak(Array::new(array.slots.len() * 2));
+            for &old in &made.all[..made.all.len() - 1] {
+                larger.put(old);
             }
-            let larger = Box::into_raw(Box::new(larger));
             made.arrays.push(larger);
-            // SAFETY: just made.
-            array = unsafe { &*larger };
-            array.put(p, key);
-            self.now.store(larger, Ordering::Release);
-        } else {
-            array.put(p, key);
+            array = larger;
         }
-        // SAFETY: just made, and freed only when nobody uses it.
-        Ok(unsafe { &*p })
+        array.put(new);
+        // SYNC POINT: pairs with the acquire in `array`.
+        self.now.store(std::ptr::from_ref(array).cast_mut(), Ordering::Release);
+        Ok(new)
     }
 
     /// Takes entries out.
     pub fn remove(&self, which: impl Fn(Key) -> bool, _unused: &Unused) {
         let mut made = self.made.lock().unwrap_or_else(|e| e.into_inner());
-        // SAFETY: as in `find`.
-        let array = unsafe { &*self.now.load(Ordering::Relaxed) };
-        made.all.retain(|p| {
-            // SAFETY: a box of ours.
-            if !which(unsafe { (**p).key() }) {
+        let array = self.array();
+        made.all.retain(|entry| {
+            if !which(entry.key()) {
                 return true;
             }
-            if let Some(slot) = array.slots.iter().find(|s| s.load(Ordering::Relaxed) == *p) {
+            let here = |slot: &&AtomicPtr<T>| std::ptr::eq(slot.load(Ordering::Relaxed), *entry);
+            if let Some(slot) = array.slots.iter().find(here) {
                 slot.store(gone(), Ordering::Release);
             }
-            // SAFETY: leaked in `find_or_make`; nobody uses it, as the caller promises.
-            drop(unsafe { Box::from_raw(*p) });
+            // SAFETY: nobody uses it, as the caller promises.
+            unsafe { free(*entry) };
             false
         });
     }
 
     /// All entries.
     pub fn all(&self) -> Vec<&'static T> {
-        let made = self.made.lock().unwrap_or_else(|e| e.into_inner());
-        // SAFETY: as in `find`.
-        made.all.iter().map(|p| unsafe { &**p }).collect()
+        self.made.lock().unwrap_or_else(|e| e.into_inner()).all.clone()
     }
 }
 
 impl<T> Drop for Table<T> {
     fn drop(&mut self) {
         let made = self.made.get_mut().unwrap_or_else(|e| e.into_inner());
-        for p in made.all.drain(..) {
-            // SAFETY: leaked in `find_or_make`; the table goes when no thread is in the library any more.
-            drop(unsafe { Box::from_raw(p) });
-        }
-        for p in made.arrays.drain(..) {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(p) });
-        }
+        // SAFETY: the table goes when no thread is in the library any more.
+        made.all.drain(..).for_each(|entry| unsafe { free(entry) });
+        // SAFETY: as above.
+        made.arrays.drain(..).for_each(|array| unsafe { free(array) });
     }
 }
 

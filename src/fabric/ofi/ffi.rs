@@ -193,6 +193,20 @@ pub mod error {
 
 // ---- objects
 
+/// Declares a table of functions of an object's, which begins with its size: `name: fn(types) -> type`, or a name alone of what is not used.
+macro_rules! operations {
+    ($(#[$about:meta])* pub struct $name:ident { $( $field:ident $(: fn($($arg:ty),*) -> $ret:ty)? ),* $(,)? }) => {
+        $(#[$about])*
+        #[repr(C)]
+        pub struct $name {
+            pub size: usize,
+            $( pub $field: operations!(@ $(fn($($arg),*) -> $ret)?), )*
+        }
+    };
+    (@) => { Unused };
+    (@ $($call:tt)+) => { unsafe extern "C" $($call)+ };
+}
+
 /// `struct fid`: what every object begins with.
 #[repr(C)]
 pub struct Fid {
@@ -201,13 +215,13 @@ pub struct Fid {
     pub ops: *mut Ops,
 }
 
-/// `struct fi_ops`, prefix.
-#[repr(C)]
-pub struct Ops {
-    pub size: usize,
-    pub close: unsafe extern "C" fn(*mut Fid) -> c_int,
-    pub bind: unsafe extern "C" fn(*mut Fid, *mut Fid, u64) -> c_int,
-    pub control: unsafe extern "C" fn(*mut Fid, c_int, *mut c_void) -> c_int,
+operations! {
+    /// `struct fi_ops`, prefix.
+    pub struct Ops {
+        close: fn(*mut Fid) -> c_int,
+        bind: fn(*mut Fid, *mut Fid, u64) -> c_int,
+        control: fn(*mut Fid, c_int, *mut c_void) -> c_int,
+    }
 }
 
 /// `struct fid_fabric`, prefix.
@@ -217,15 +231,15 @@ pub struct FidFabric {
     pub ops: *mut OpsFabric,
 }
 
-/// `struct fi_ops_fabric`, prefix.
-#[repr(C)]
-pub struct OpsFabric {
-    pub size: usize,
-    pub domain: unsafe extern "C" fn(*mut FidFabric, *mut Info, *mut *mut FidDomain, *mut c_void) -> c_int,
-    _passive_ep: Unused,
-    _eq_open: Unused,
-    _wait_open: Unused,
-    pub trywait: unsafe extern "C" fn(*mut FidFabric, *mut *mut Fid, c_int) -> c_int,
+operations! {
+    /// `struct fi_ops_fabric`, prefix.
+    pub struct OpsFabric {
+        domain: fn(*mut FidFabric, *mut Info, *mut *mut FidDomain, *mut c_void) -> c_int,
+        _passive_ep,
+        _eq_open,
+        _wait_open,
+        trywait: fn(*mut FidFabric, *mut *mut Fid, c_int) -> c_int,
+    }
 }
 
 /// `struct fid_domain`.
@@ -236,21 +250,20 @@ pub struct FidDomain {
     pub mr: *mut OpsMr,
 }
 
-/// `struct fi_ops_domain`, prefix.
-#[repr(C)]
-pub struct OpsDomain {
-    pub size: usize,
-    pub av_open: unsafe extern "C" fn(*mut FidDomain, *mut AvAttr, *mut *mut FidAv, *mut c_void) -> c_int,
-    pub cq_open: unsafe extern "C" fn(*mut FidDomain, *mut CqAttr, *mut *mut FidCq, *mut c_void) -> c_int,
-    pub endpoint: unsafe extern "C" fn(*mut FidDomain, *mut Info, *mut *mut FidEp, *mut c_void) -> c_int,
+operations! {
+    /// `struct fi_ops_domain`, prefix.
+    pub struct OpsDomain {
+        av_open: fn(*mut FidDomain, *mut AvAttr, *mut *mut FidAv, *mut c_void) -> c_int,
+        cq_open: fn(*mut FidDomain, *mut CqAttr, *mut *mut FidCq, *mut c_void) -> c_int,
+        endpoint: fn(*mut FidDomain, *mut Info, *mut *mut FidEp, *mut c_void) -> c_int,
+    }
 }
 
-/// `struct fi_ops_mr`, prefix.
-#[repr(C)]
-pub struct OpsMr {
-    pub size: usize,
-    pub reg:
-        unsafe extern "C" fn(*mut Fid, *const c_void, usize, u64, u64, u64, u64, *mut *mut FidMr, *mut c_void) -> c_int,
+operations! {
+    /// `struct fi_ops_mr`, prefix.
+    pub struct OpsMr {
+        reg: fn(*mut Fid, *const c_void, usize, u64, u64, u64, u64, *mut *mut FidMr, *mut c_void) -> c_int,
+    }
 }
 
 /// `struct fid_mr`.
@@ -280,14 +293,14 @@ pub struct FidAv {
     pub ops: *mut OpsAv,
 }
 
-/// `struct fi_ops_av`, prefix.
-#[repr(C)]
-pub struct OpsAv {
-    pub size: usize,
-    pub insert: unsafe extern "C" fn(*mut FidAv, *const c_void, usize, *mut u64, u64, *mut c_void) -> c_int,
-    _insertsvc: Unused,
-    _insertsym: Unused,
-    pub remove: unsafe extern "C" fn(*mut FidAv, *mut u64, usize, u64) -> c_int,
+operations! {
+    /// `struct fi_ops_av`, prefix.
+    pub struct OpsAv {
+        insert: fn(*mut FidAv, *const c_void, usize, *mut u64, u64, *mut c_void) -> c_int,
+        _insertsvc,
+        _insertsym,
+        remove: fn(*mut FidAv, *mut u64, usize, u64) -> c_int,
+    }
 }
 
 /// `struct fi_cq_attr`.
@@ -309,17 +322,17 @@ pub struct FidCq {
     pub ops: *mut OpsCq,
 }
 
-/// `struct fi_ops_cq`, prefix.
-#[repr(C)]
-pub struct OpsCq {
-    pub size: usize,
-    pub read: unsafe extern "C" fn(*mut FidCq, *mut c_void, usize) -> isize,
-    _readfrom: Unused,
-    pub readerr: unsafe extern "C" fn(*mut FidCq, *mut CqErrEntry, u64) -> isize,
-    _sread: Unused,
-    _sreadfrom: Unused,
-    _signal: Unused,
-    pub strerror: unsafe extern "C" fn(*mut FidCq, c_int, *const c_void, *mut c_char, usize) -> *const c_char,
+operations! {
+    /// `struct fi_ops_cq`, prefix.
+    pub struct OpsCq {
+        read: fn(*mut FidCq, *mut c_void, usize) -> isize,
+        _readfrom,
+        readerr: fn(*mut FidCq, *mut CqErrEntry, u64) -> isize,
+        _sread,
+        _sreadfrom,
+        _signal,
+        strerror: fn(*mut FidCq, c_int, *const c_void, *mut c_char, usize) -> *const c_char,
+    }
 }
 
 /// `struct fi_cq_data_entry`.
@@ -385,37 +398,37 @@ pub struct FidEp {
     pub rma: *mut OpsRma,
 }
 
-/// `struct fi_ops_cm`, prefix.
-#[repr(C)]
-pub struct OpsCm {
-    pub size: usize,
-    _setname: Unused,
-    pub getname: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut usize) -> c_int,
+operations! {
+    /// `struct fi_ops_cm`, prefix.
+    pub struct OpsCm {
+        _setname,
+        getname: fn(*mut Fid, *mut c_void, *mut usize) -> c_int,
+    }
 }
 
-/// `struct fi_ops_msg`, prefix.
-#[repr(C)]
-pub struct OpsMsg {
-    pub size: usize,
-    pub recv: unsafe extern "C" fn(*mut FidEp, *mut c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
-    _recvv: Unused,
-    _recvmsg: Unused,
-    pub send: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
+operations! {
+    /// `struct fi_ops_msg`, prefix.
+    pub struct OpsMsg {
+        recv: fn(*mut FidEp, *mut c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
+        _recvv,
+        _recvmsg,
+        send: fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
+    }
 }
 
-/// `struct fi_ops_rma`.
-#[repr(C)]
-pub struct OpsRma {
-    pub size: usize,
-    _read: Unused,
-    _readv: Unused,
-    pub readmsg: unsafe extern "C" fn(*mut FidEp, *const MsgRma, u64) -> isize,
-    _write: Unused,
-    _writev: Unused,
-    pub writemsg: unsafe extern "C" fn(*mut FidEp, *const MsgRma, u64) -> isize,
-    pub inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64) -> isize,
-    _writedata: Unused,
-    pub injectdata: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64, u64) -> isize,
+operations! {
+    /// `struct fi_ops_rma`.
+    pub struct OpsRma {
+        _read,
+        _readv,
+        readmsg: fn(*mut FidEp, *const MsgRma, u64) -> isize,
+        _write,
+        _writev,
+        writemsg: fn(*mut FidEp, *const MsgRma, u64) -> isize,
+        inject: fn(*mut FidEp, *const c_void, usize, u64, u64, u64) -> isize,
+        _writedata,
+        injectdata: fn(*mut FidEp, *const c_void, usize, u64, u64, u64, u64) -> isize,
+    }
 }
 
 /// `struct fi_rma_iov`.

@@ -6,36 +6,20 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use super::ffi::{FabricAttr, FidFabric, Info};
-use crate::base::symbols;
-
-/// Declares the table of functions and its loading from one list.
-macro_rules! functions {
-    ($( $field:ident = $symbol:literal : fn($($arg:ty),*) $(-> $ret:ty)? ; )*) => {
-        /// The functions of libfabric that are symbols and are used, each under its name without `fi_`.
-        #[expect(missing_docs, reason = "documented in the library's manual pages")]
-        pub struct Library {
-            $( pub $field: unsafe extern "C" fn($($arg),*) $(-> $ret)?, )*
-        }
-
-        impl Library {
-            fn find(library: symbols::Library) -> Result<Library, String> {
-                let symbol = |name: &CStr| library.symbol(name);
-                Ok(Library { $(
-                    // SAFETY: the symbol of this name has this type in all versions of the library.
-                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(symbol($symbol)?) },
-                )* })
-            }
-        }
-    };
-}
+use crate::base::library::{self, functions};
+use crate::base::system::calls;
 
 functions! {
-    getinfo = c"fi_getinfo": fn(u32, *const c_char, *const c_char, u64, *const Info, *mut *mut Info) -> c_int;
-    freeinfo = c"fi_freeinfo": fn(*mut Info);
-    dupinfo = c"fi_dupinfo": fn(*const Info) -> *mut Info;
-    fabric = c"fi_fabric": fn(*mut FabricAttr, *mut *mut FidFabric, *mut c_void) -> c_int;
-    strerror = c"fi_strerror": fn(c_int) -> *const c_char;
-    version = c"fi_version": fn() -> u32;
+    /// The functions of libfabric that are symbols and are used, each under its name without `fi_`.
+    #[expect(missing_docs, reason = "documented in the library's manual pages")]
+    pub struct Library {
+        getinfo = c"fi_getinfo": fn(u32, *const c_char, *const c_char, u64, *const Info, *mut *mut Info) -> c_int;
+        freeinfo = c"fi_freeinfo": fn(*mut Info);
+        dupinfo = c"fi_dupinfo": fn(*const Info) -> *mut Info;
+        fabric = c"fi_fabric": fn(*mut FabricAttr, *mut *mut FidFabric, *mut c_void) -> c_int;
+        strerror = c"fi_strerror": fn(c_int) -> *const c_char;
+        version = c"fi_version": fn() -> u32;
+    }
 }
 
 /// What a provider is told by variables that only it reads, unless the user has set them. Its layer of datagrams over connections
@@ -66,7 +50,7 @@ pub fn library(file: &str) -> Result<&'static Library, &'static str> {
         let name = CString::new(file).map_err(|_| "its name has a NUL".to_owned())?;
         be_thrifty();
         // It stays, since providers keep state.
-        symbols::Library::load(&name).and_then(Library::find)
+        library::Library::load(&name).and_then(Library::find)
     });
     found.as_ref().map_err(String::as_str)
 }
@@ -81,20 +65,10 @@ pub(super) struct Dispositions {
 impl Dispositions {
     /// As they are now.
     pub fn keep() -> Dispositions {
-        let (mut all, mut mask) = (std::mem::MaybeUninit::uninit(), std::mem::MaybeUninit::uninit());
-        // SAFETY: both are writable; the first is filled before it is looked at, the second by the call, which cannot fail.
-        let mask = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), mask.as_mut_ptr());
-            mask.assume_init()
-        };
-        let now = |signal| {
-            let mut action = std::mem::MaybeUninit::uninit();
-            // SAFETY: nothing is set, and the place is writable.
-            let r = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
-            // SAFETY: written, as the call says.
-            (r == 0).then(|| (signal, unsafe { action.assume_init() }))
-        };
+        let (mut all, mut mask) = (calls::blank(), calls::blank());
+        calls::sigfillset(&mut all);
+        calls::pthread_sigmask(libc::SIG_SETMASK, Some(&all), Some(&mut mask));
+        let now = |signal| calls::action(signal).map(|action| (signal, action));
         Dispositions { kept: (1..32).filter_map(now).collect(), mask }
     }
 }
@@ -105,8 +79,7 @@ impl Drop for Dispositions {
             // SAFETY: what was there before.
             unsafe { libc::sigaction(*signal, action, std::ptr::null_mut()) };
         }
-        // SAFETY: as above.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
+        calls::pthread_sigmask(libc::SIG_SETMASK, Some(&self.mask), None);
     }
 }
 
