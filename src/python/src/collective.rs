@@ -1,5 +1,6 @@
 //! The collective calls of `Comm`.
 
+use fmpl::base::bytes::Room;
 use fmpl::coll::{self, Ask, Elements, Sizes};
 use fmpl::comm::requests::What;
 use fmpl::{Code, Error};
@@ -87,8 +88,13 @@ fn of_each(lengths: &[usize], ranks: usize, call: &str) -> fmpl::Result<()> {
     Err(Error::new(Code::Argument, format!("{call} with {} lengths for {ranks} ranks", lengths.len())))
 }
 
-// SAFETY, of all calls of this file: memory is exported until the call is over, for writing where it is written, and where both sides of a call
-// could overlap they have been seen not to. So says each block that refers to this.
+/// Memory of an export, for a call that is over before it is.
+fn lent(_export: &Export, memory: Memory) -> Room<'_> {
+    // SAFETY: exported as long as it is borrowed, for writing where a call of this file writes. Where both sides of a call could overlap
+    // they have been seen not to (`apart`).
+    unsafe { memory.room() }
+}
+
 #[pymethods]
 impl Comm {
     /// Waits until all ranks have come here.
@@ -101,8 +107,7 @@ impl Comm {
     fn bcast(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, root: i32) -> PyResult<()> {
         let mut export = Export::new();
         let memory = of_root(&mut export, Some(buf), !self.is_root(root))?;
-        // SAFETY: as above; the root's is only read.
-        self.together(py, |comm| coll::bcast(comm, unsafe { memory.room() }, memory.len, root))
+        self.together(py, |comm| coll::bcast(comm, lent(&export, memory), memory.len, root))
     }
 
     /// Combines the ranks' vectors, element by element and in the order of the ranks, into the root's; the others' stay.
@@ -112,8 +117,7 @@ impl Comm {
     fn reduce(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str, root: i32) -> PyResult<()> {
         let mut export = Export::new();
         let (memory, count, operation) = self.vector(&mut export, buf, op, self.is_root(root))?;
-        // SAFETY: as above; only the root's is written.
-        self.together(py, |comm| coll::reduce(comm, unsafe { memory.room() }, count, &operation.function(), root))
+        self.together(py, |comm| coll::reduce(comm, lent(&export, memory), count, &operation.function(), root))
     }
 
     /// Combines the ranks' vectors; everybody's becomes the result, with the same bits.
@@ -121,8 +125,7 @@ impl Comm {
     fn allreduce(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<()> {
         let mut export = Export::new();
         let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
-        // SAFETY: as above.
-        self.together(py, |comm| coll::allreduce(comm, unsafe { memory.room() }, count, &operation.function()))
+        self.together(py, |comm| coll::allreduce(comm, lent(&export, memory), count, &operation.function()))
     }
 
     /// Combines the vectors of the ranks up to each: the first rank's stays, the last one's becomes what `allreduce` gives.
@@ -130,8 +133,7 @@ impl Comm {
     fn scan(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<()> {
         let mut export = Export::new();
         let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
-        // SAFETY: as above.
-        self.together(py, |comm| coll::scan(comm, unsafe { memory.room() }, count, &operation.function()))
+        self.together(py, |comm| coll::scan(comm, lent(&export, memory), count, &operation.function()))
     }
 
     /// The same without each rank's own: that of rank 0 stays.
@@ -139,8 +141,7 @@ impl Comm {
     fn exscan(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<()> {
         let mut export = Export::new();
         let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
-        // SAFETY: as above.
-        self.together(py, |comm| coll::exscan(comm, unsafe { memory.room() }, count, &operation.function()))
+        self.together(py, |comm| coll::exscan(comm, lent(&export, memory), count, &operation.function()))
     }
 
     /// Combines the ranks' vectors `all`; each rank gets its block of the result in `buf`, in the order of the ranks.
@@ -153,9 +154,7 @@ impl Comm {
             return Err(self.wrong(py, "reduce_scatter of a vector that is not a block of the result for each rank"));
         }
         self.apart(py, give, take, false)?;
-        // SAFETY: as above.
-        let call =
-            |comm| unsafe { coll::reduce_scatter(comm, give.bytes(), take.room(), count, &operation.function()) };
+        let call = |comm| coll::reduce_scatter(comm, *lent(&from, give), lent(&to, take), count, &operation.function());
         self.together(py, call)
     }
 
@@ -173,8 +172,7 @@ impl Comm {
         let all = all.filter(|_| self.is_root(root));
         let take = of_root(&mut to, all, true)?;
         self.apart(py, give, take, is_place(give, take, give.len.wrapping_mul(self.0.rank)))?;
-        // SAFETY: as above.
-        self.together(py, |comm| unsafe { coll::gather(comm, give.bytes(), give.len, take.room(), root) })
+        self.together(py, |comm| coll::gather(comm, *lent(&from, give), give.len, lent(&to, take), root))
     }
 
     /// Collects a buffer of each rank at all ranks, in the order of the ranks.
@@ -182,8 +180,7 @@ impl Comm {
         let (mut from, mut to) = (Export::new(), Export::new());
         let (give, take) = (from.read(buf)?.whole(py)?, to.write(all)?.whole(py)?);
         self.apart(py, give, take, is_place(give, take, give.len.wrapping_mul(self.0.rank)))?;
-        // SAFETY: as above.
-        self.together(py, |comm| unsafe { coll::allgather(comm, give.bytes(), give.len, take.room()) })
+        self.together(py, |comm| coll::allgather(comm, *lent(&from, give), give.len, lent(&to, take)))
     }
 
     /// Gives each rank its own part of the root's `all`, in the order of the ranks.
@@ -200,8 +197,7 @@ impl Comm {
         let all = all.filter(|_| self.is_root(root));
         let give = of_root(&mut from, all, false)?;
         self.apart(py, give, take, is_place(take, give, take.len.wrapping_mul(self.0.rank)))?;
-        // SAFETY: as above.
-        self.together(py, |comm| unsafe { coll::scatter(comm, give.bytes(), take.len, take.room(), root) })
+        self.together(py, |comm| coll::scatter(comm, *lent(&from, give), take.len, lent(&to, take), root))
     }
 
     /// Gives each rank its own part of each rank's, in the order of the ranks.
@@ -213,8 +209,7 @@ impl Comm {
             return Err(self.wrong(py, "alltoall of buffers that are not a block for each rank, the same in both"));
         }
         self.apart(py, give, take, false)?;
-        // SAFETY: as above.
-        self.together(py, |comm| unsafe { coll::alltoall(comm, give.bytes(), size, take.room()) })
+        self.together(py, |comm| coll::alltoall(comm, *lent(&from, give), size, lent(&to, take)))
     }
 
     /// Collects buffers of different lengths at the root: `lengths` has that of each rank, in elements of `all`. Both are the root's alone.
@@ -239,8 +234,7 @@ impl Comm {
                 of_each(&sizes, ranks, "gatherv")?;
             }
             let sizes = Sizes { sizes: &sizes, places: &[] };
-            // SAFETY: as above.
-            unsafe { coll::gatherv(comm, give.bytes(), give.len, take.room(), sizes, root) }
+            coll::gatherv(comm, *lent(&from, give), give.len, lent(&to, take), sizes, root)
         })
     }
 
@@ -259,8 +253,7 @@ impl Comm {
         let ranks = self.0.size;
         self.together(py, |comm| {
             of_each(&sizes, ranks, "allgatherv")?;
-            // SAFETY: as above.
-            let (give, take, len) = unsafe { (give.bytes(), take.room(), give.len) };
+            let (give, take, len) = (*lent(&from, give), lent(&to, take), give.len);
             coll::allgatherv(comm, give, len, take, Sizes { sizes: &sizes, places: &[] })
         })
     }
@@ -287,8 +280,7 @@ impl Comm {
             if is_root {
                 of_each(&sizes, ranks, "scatterv")?;
             }
-            // SAFETY: as above.
-            let (give, take, len) = unsafe { (give.bytes(), take.room(), take.len) };
+            let (give, take, len) = (*lent(&from, give), lent(&to, take), take.len);
             coll::scatterv(comm, give, Sizes { sizes: &sizes, places: &[] }, take, len, root)
         })
     }
@@ -312,8 +304,7 @@ impl Comm {
             of_each(&given, ranks, "alltoallv")?;
             of_each(&taken, ranks, "alltoallv")?;
             let [given, taken] = [&given, &taken].map(|sizes| Sizes { sizes, places: &[] });
-            // SAFETY: as above.
-            unsafe { coll::alltoallv(comm, give.bytes(), given, take.room(), taken) }
+            coll::alltoallv(comm, *lent(&from, give), given, lent(&to, take), taken)
         })
     }
 

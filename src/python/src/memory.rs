@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 
 use fmpl::Code;
-use fmpl::base::bytes::{Bytes, Room};
+use fmpl::base::bytes::Room;
 use fmpl::base::layout::{Block, Form, Layout};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -54,22 +54,13 @@ impl Memory {
         Err(wrong(py, Code::Argument, "this call needs a contiguous buffer; copy it first", About::default()))
     }
 
-    /// To be read by a call.
+    /// To be read by a call, or written.
     ///
     /// # Safety
-    /// The call is over before the export is.
-    pub unsafe fn bytes<'a>(self) -> Bytes<'a> {
+    /// The call is over before the export is, which is of memory that may be written if it is.
+    pub unsafe fn room<'a>(self) -> Room<'a> {
         // SAFETY: exported, so it is there, and stays as the caller says. Other threads of the program may write there meanwhile: what is read
         // is then whatever they leave, by copies of the library's own that expect that of shared memory.
-        unsafe { Bytes::new(self.at, self.len) }
-    }
-
-    /// To be written by a call.
-    ///
-    /// # Safety
-    /// The call is over before the export is, which is of memory that may be written.
-    pub unsafe fn room<'a>(self) -> Room<'a> {
-        // SAFETY: as for `bytes`.
         unsafe { Room::new(self.at, self.len) }
     }
 
