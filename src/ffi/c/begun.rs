@@ -7,6 +7,7 @@ use core::ffi::{c_int, c_void};
 use super::collective::{ends, found, whole_room};
 use super::{fmpl_comm, fmpl_func};
 use crate::base::bytes::Room;
+use crate::base::error::Result;
 use crate::coll::{self, Ask, Elements, Kind, Sides};
 use crate::ffi::outcome::{Out, hand_to, number};
 
@@ -18,6 +19,15 @@ pub(super) unsafe fn sides(give: *const c_void, size: usize, take: *mut c_void) 
     // SAFETY: as the caller promises; the core looks at null and size itself.
     let (give, take) = unsafe { ends(give, take) };
     Sides { give, size, take }
+}
+
+/// What a reduction combines, and with what.
+///
+/// # Safety
+/// So many elements of the function's, until the call is completed; functions of the program stay.
+pub(super) unsafe fn vector(buf: *mut c_void, count: c_int, func: fmpl_func) -> Result<Elements> {
+    // SAFETY: as the caller promises.
+    found(func).map(|f| Elements { data: unsafe { whole_room(buf) }, count, f })
 }
 
 // # Collective calls that do not wait
@@ -111,9 +121,9 @@ pub unsafe extern "C" fn fmpl_iallreduce(
     work: *mut c_void,
 ) -> c_int {
     let _ = work;
-    // SAFETY: the caller promises `count` elements at `buf` until the call is completed; functions of the program stay.
-    let elements = |f| Elements { data: unsafe { whole_room(buf) }, count, f };
-    number(found(func).and_then(|f| coll::begin(comm, Ask::Allreduce(elements(f)))))
+    // SAFETY: the caller promises `count` elements at `buf` until the call is completed.
+    let vector = unsafe { vector(buf, count, func) };
+    number(vector.and_then(|vector| coll::begin(comm, Ask::Allreduce(vector))))
 }
 
 /// Completes the call of `fmpl_iallreduce`.
@@ -160,9 +170,9 @@ pub unsafe extern "C" fn fmpl_ireduce(
     work: *mut c_void,
 ) -> c_int {
     let _ = work;
-    // SAFETY: the caller promises `count` elements at `buf` until the call is completed; functions of the program stay.
-    let elements = |f| Elements { data: unsafe { whole_room(buf) }, count, f };
-    number(found(func).and_then(|f| coll::begin(comm, Ask::Reduce(elements(f), root))))
+    // SAFETY: the caller promises `count` elements at `buf` until the call is completed.
+    let vector = unsafe { vector(buf, count, func) };
+    number(vector.and_then(|vector| coll::begin(comm, Ask::Reduce(vector, root))))
 }
 
 /// Completes the call of `fmpl_ireduce`.

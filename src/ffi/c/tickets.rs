@@ -4,12 +4,11 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::begun::sides;
-use super::collective::{found, whole_room};
+use super::begun::{sides, vector};
 use super::{fmpl_comm, fmpl_func};
 use crate::base::bytes::Room;
 use crate::base::error::Result;
-use crate::coll::{self, Ask, Elements, Ticket};
+use crate::coll::{self, Ask, Ticket};
 use crate::ffi::outcome::{Out, hand_to, number};
 
 /// Begins a call and hands its ticket out.
@@ -84,9 +83,7 @@ pub unsafe extern "C" fn fmpl_ireduce_n(
 ) -> c_int {
     // SAFETY: the caller promises the memory until the call is completed.
     unsafe {
-        begin(comm, ticket, "fmpl_ireduce_n: ticket is NULL", || {
-            Ok(Ask::Reduce(Elements { data: whole_room(buf), count, f: found(func)? }, root))
-        })
+        begin(comm, ticket, "fmpl_ireduce_n: ticket is NULL", || Ok(Ask::Reduce(vector(buf, count, func)?, root)))
     }
 }
 
@@ -111,9 +108,7 @@ pub unsafe extern "C" fn fmpl_iallreduce_n(
 ) -> c_int {
     // SAFETY: the caller promises the memory until the call is completed.
     unsafe {
-        begin(comm, ticket, "fmpl_iallreduce_n: ticket is NULL", || {
-            Ok(Ask::Allreduce(Elements { data: whole_room(buf), count, f: found(func)? }))
-        })
+        begin(comm, ticket, "fmpl_iallreduce_n: ticket is NULL", || Ok(Ask::Allreduce(vector(buf, count, func)?)))
     }
 }
 

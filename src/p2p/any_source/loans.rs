@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use super::key_of;
 use super::receive::{Incoming, find};
 use super::ring::{Kind, Ring};
-use super::send::{Message, Outgoing, Way, until_sent};
+use super::send::{Message, Way, until_sent};
 use super::share::Share;
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
@@ -36,7 +35,7 @@ pub fn send_loan_any(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) 
         pool.drop_sent(ticket, generation);
         return Ok(());
     }
-    let out = outgoing(ep, comm, dst, index)?;
+    let out = ep.outgoing(comm, dst, index)?;
     out.check_peer(ep)?;
     let mut message = Message::new(ep, out, claimed.bytes());
     let near = match &out.way {
@@ -52,13 +51,6 @@ pub fn send_loan_any(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) 
         None => pool.drop_sent(ticket, generation),
     }
     Ok(())
-}
-
-fn outgoing(ep: &'static Endpoint, comm: i32, dst: i32, index: i32) -> Result<&'static Outgoing> {
-    match ep.any_source.outgoing.find(key_of(comm, dst, index)) {
-        Some(out) => Ok(out),
-        None => ep.outgoing(comm, dst, index),
-    }
 }
 
 /// The next message, in place, and the sender's rank in the communicator.

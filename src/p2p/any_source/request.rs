@@ -4,7 +4,6 @@
 //! anybody before it is completed: it takes the next message when it is tested or waited for.
 
 use super::check_buffer;
-use super::key_of;
 use super::receive::{Arrived, find};
 use super::send::{Message, Outgoing, Stage};
 use crate::base::atomics::{AtomicU32, Ordering};
@@ -82,13 +81,6 @@ impl Request {
     }
 }
 
-fn outgoing(ep: &'static Endpoint, comm: i32, dst: i32, index: i32) -> Result<&'static Outgoing> {
-    match ep.any_source.outgoing.find(key_of(comm, dst, index)) {
-        Some(out) => Ok(out),
-        None => ep.outgoing(comm, dst, index),
-    }
-}
-
 /// Non-blocking send to a receiver of any source.
 pub fn isend_any(comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
@@ -96,7 +88,7 @@ pub fn isend_any(comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
         return ep.check_comm(comm);
     }
     check_buffer(ep, data)?;
-    let out = outgoing(ep, comm, dst, index)?;
+    let out = ep.outgoing(comm, dst, index)?;
     out.check_peer(ep)?;
     let mut slot = out.request.lock().unwrap_or_else(|e| e.into_inner());
     if slot.is_some() {
@@ -136,7 +128,7 @@ fn complete_send(comm: i32, dst: i32, index: i32, wait: bool) -> Result<bool> {
     if dst == PROC_NULL {
         return ep.check_comm(comm).map(|()| true);
     }
-    let out = outgoing(ep, comm, dst, index)?;
+    let out = ep.outgoing(comm, dst, index)?;
     let none = || {
         Error::new(
             Code::Request,

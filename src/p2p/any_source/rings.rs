@@ -5,8 +5,12 @@ use crate::base::named::Named;
 
 impl Endpoint {
     /// The ring of an index at a rank, as a sender.
-    #[cold]
     pub(super) fn outgoing(&self, comm: i32, dst: i32, index: i32) -> Result<&'static Outgoing> {
+        self.any_source.outgoing.find(key_of(comm, dst, index)).map_or_else(|| self.new_outgoing(comm, dst, index), Ok)
+    }
+
+    #[cold]
+    fn new_outgoing(&self, comm: i32, dst: i32, index: i32) -> Result<&'static Outgoing> {
         let context = self.context(comm)?;
         let size = context.group.size();
         if dst < 0 || dst as u32 >= size {

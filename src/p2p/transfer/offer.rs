@@ -8,7 +8,6 @@ use crate::base::layout::Cursor;
 use crate::base::trace::traced;
 use crate::fabric::shm::across::Way::Pull;
 use crate::fabric::shm::cma::CmaError;
-use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
 use crate::lane::{SendState, WayTaken};
 use crate::p2p::receive::Receiver;
@@ -107,11 +106,7 @@ impl Receiver {
     /// Fetches an offered message, or what the sender has moved into its spool meanwhile.
     pub fn pull(&self, n: usize, at: u64) -> Result<()> {
         let lane = self.lane;
-        let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
-        if block >= TRANSFERS {
-            return Err(self.garbled("a landing, which names a transfer block"));
-        }
-        let t = lane.transfer(lane.inn, block);
+        let (t, tag) = self.named(at)?;
         if t.settle(tag, OFFER_TAKEN) {
             let Some(source) = self.source(t, n) else { return Err(self.garbled("a transfer block")) };
             match across_to(lane, Pull, self.data, source, 0, n) {

@@ -145,14 +145,19 @@ fn word_of(word: u64, tag: u32) -> Option<u32> {
 }
 
 impl Receiver {
-    /// Does its share of a copy that the sender has begun, and waits for the sender's.
-    pub fn share(&self, n: usize, at: u64) -> Result<()> {
-        let lane = self.lane;
-        let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
+    /// The transfer block that a landing names, and for which message.
+    pub(super) fn named(&self, at: u64) -> Result<(&'static Transfer, u32)> {
+        let block = (at & 0xffff_ffff) as usize;
         if block >= TRANSFERS {
             return Err(self.garbled("a landing, which names a transfer block"));
         }
-        let t = lane.transfer(lane.inn, block);
+        Ok((self.lane.transfer(self.lane.inn, block), (at >> 32) as u32))
+    }
+
+    /// Does its share of a copy that the sender has begun, and waits for the sender's.
+    pub fn share(&self, n: usize, at: u64) -> Result<()> {
+        let lane = self.lane;
+        let (t, tag) = self.named(at)?;
         let piece = t.piece.load(Ordering::Relaxed) as usize;
         // A transfer that is over may have made room for the next one in its block; then the tag no longer fits, here or below.
         if word_of(t.done_s.load(Ordering::Acquire), tag).is_none() {
