@@ -8,23 +8,22 @@
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::changes::{SAID, Said};
 use super::domain::Net;
-use super::endpoint::{Contexts, Endpoint, Write};
+use super::endpoint::{Contexts, Endpoint};
 use super::ffi::CqEntry;
-use super::pairs::{Pairs, WRITES, data};
+use super::held::Held;
+use super::pairs::Pairs;
 use super::provider::ADDRESS_MOST;
 use super::queue::{Inlets, Queue};
-use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::network::device::{
-    Access, Change, Completion, Data, End, OPAQUE, Pair, Piece, Place, RECORD_MOST, Request, Status, What,
-};
-use crate::fabric::network::link::PIECES;
+use crate::fabric::network::device::{Access, Completion, End, OPAQUE, Pair, RECORD_MOST, Request, Status};
 use crate::fabric::network::region::{Arena, Domain};
+
+mod posting;
 
 /// Messages that may come before anybody has looked: a question of the other end's, and its answer, with some to spare.
 const MESSAGES: usize = 4;
@@ -32,8 +31,16 @@ const MESSAGES: usize = 4;
 const SAYS: usize = 4;
 /// Bytes of a place for one.
 const MESSAGE: usize = 64;
-/// There was a way to the other end, and for so long there has been none: its process has gone, or the link.
-const NO_WAY_NS: u64 = 500_000_000;
+
+/// A request that tells of its end.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    /// Its number.
+    id: u64,
+    over: bool,
+    /// What it tells is that it is in the other end's memory; otherwise that this side's memory is read.
+    delivered: bool,
+}
 
 /// What changes as requests are posted and complete.
 struct Live {
@@ -43,8 +50,12 @@ struct Live {
     other: Option<(u64, u16)>,
     /// Which write is the next.
     count: u16,
-    /// Requests that tell of their end, in the order of their posting; is it over?
-    under_way: VecDeque<(u64, bool)>,
+    /// Requests that tell of their end, in the order of their posting.
+    under_way: VecDeque<UnderWay>,
+    /// What is posted together with what comes next.
+    held: Held,
+    /// When a record was posted last.
+    posted_ns: u64,
     /// Number of the last request.
     last: u64,
     /// A request that could not even be posted.
@@ -81,6 +92,13 @@ pub(super) struct Connection {
     loops: AtomicBool,
     /// Something is unsaid or unposted.
     owes: AtomicBool,
+    /// Something is held back; and in so many turns of waits it was left alone.
+    holds: AtomicBool,
+    turns: AtomicU32,
+    /// Somebody has waited since a record was posted last.
+    waited: AtomicBool,
+    /// The last request whose memory has been read, and all before it.
+    read: AtomicU64,
     pairs: Arc<Mutex<Pairs>>,
     arrived: Arc<Queue>,
     inlets: Arc<Inlets>,
@@ -109,6 +127,8 @@ impl Connection {
             other: None,
             count: 0,
             under_way: VecDeque::with_capacity(depth as usize),
+            held: Held::new(net.offer.writes_together()),
+            posted_ns: 0,
             last: 0,
             failed: None,
             was_there: false,
@@ -130,6 +150,10 @@ impl Connection {
             copies,
             loops: AtomicBool::new(false),
             owes: AtomicBool::new(false),
+            holds: AtomicBool::new(false),
+            turns: AtomicU32::new(0),
+            waited: AtomicBool::new(true),
+            read: AtomicU64::new(0),
             pairs: pairs.clone(),
             arrived,
             inlets: inlets.clone(),
@@ -227,88 +251,13 @@ impl Connection {
             Some(old) => {
                 // SAFETY: eight bytes that are the request's until it has completed.
                 unsafe { (to as *mut u64).write_volatile(old) };
-                if let Some(request) = live.under_way.iter_mut().find(|(number, _)| *number == id) {
-                    request.1 = true;
+                if let Some(request) = live.under_way.iter_mut().find(|r| r.id == id) {
+                    request.over = true;
                 }
             }
             None => live.failed = Some(Completion { id, status: Status::Refused, code: libc::EACCES }),
         }
         self.speaks.store(true, Ordering::Release);
-    }
-
-    /// Copies a record to the place of its request.
-    fn copy(&self, id: u64, record: &[u8]) -> Piece {
-        let place = (id % u64::from(self.depth)) as usize * RECORD_MOST;
-        debug_assert!(record.len() <= RECORD_MOST);
-        // SAFETY: the place's last request was `depth` requests ago, so it has completed; places lie in the arena.
-        let to = unsafe { self.copies.as_ptr().add(place) };
-        // SAFETY: as above.
-        unsafe { std::ptr::copy_nonoverlapping(record.as_ptr(), to, record.len()) };
-        Piece { addr: to as u64, len: record.len() as u32, lkey: self.copies.region().lkey() }
-    }
-
-    /// Asks for a change of a word at `to`; what was there goes to `old`. `false`: not now.
-    #[cold]
-    fn post_change(&self, live: &mut Live, (id, to): (u64, Place), change: Change, old: u64) -> bool {
-        let (Some((there, pair)), Some(endpoint)) = (live.other, &live.endpoint) else { return false };
-        let own = self.is_own(pair);
-        let asks = Said::Asks(id, to, change);
-        if !own && (!live.unsaid.is_empty() || self.say(endpoint, &mut live.says, &asks, there) == Ok(false)) {
-            return false;
-        }
-        live.changing = Some((id, old));
-        live.under_way.push_back((id, false));
-        (live.last, live.was_there) = (id, true);
-        if own {
-            let was = self.net.words.change(to, change);
-            self.changed(live, id, was);
-        }
-        true
-    }
-
-    /// The library takes nothing now. That lasts: there is no way any more, and the request has failed. `false`: not yet.
-    #[cold]
-    fn has_no_way(&self, live: &mut Live, id: u64) -> bool {
-        let now = now_ns();
-        if live.was_there && live.lost_ns == 0 {
-            live.lost_ns = now;
-        }
-        let is_lost = live.was_there && now - live.lost_ns >= NO_WAY_NS;
-        is_lost && self.cannot_post(live, Completion { id, status: Status::Silent, code: libc::ETIMEDOUT })
-    }
-
-    /// It is told of as if it had failed later.
-    #[cold]
-    fn cannot_post(&self, live: &mut Live, failed: Completion) -> bool {
-        live.last = failed.id;
-        live.failed = Some(failed);
-        self.speaks.store(true, Ordering::Release);
-        true
-    }
-
-    /// Posts what is more than a few bytes, or tells of its end.
-    ///
-    /// # Safety
-    /// As [`Pair::post`].
-    unsafe fn post_pieces(
-        &self,
-        endpoint: &Endpoint,
-        request: &Request<'_>,
-        pieces: &[Piece],
-        (to, data, context): (u64, u64, Option<*mut c_void>),
-    ) -> std::result::Result<bool, c_int> {
-        let mut from = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; PIECES as usize];
-        let mut names = [std::ptr::null_mut(); PIECES as usize];
-        for (n, piece) in pieces.iter().enumerate() {
-            from[n] = libc::iovec { iov_base: piece.addr as *mut c_void, iov_len: piece.len as usize };
-            if self.net.names_local() {
-                names[n] = self.net.descriptor(piece.lkey);
-            }
-        }
-        let (from, names) = (&from[..pieces.len()], &names[..pieces.len()]);
-        let write = Write { to, place: request.to, data, context, from, names };
-        // SAFETY: as the caller promises.
-        unsafe { if request.what == What::Read { endpoint.read(&write) } else { endpoint.write(&write) } }
     }
 }
 
@@ -329,6 +278,7 @@ fn status_of(error: c_int) -> Status {
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut live = self.live();
+        self.has_nothing(&mut live);
         live.endpoint = None;
         self.inlets.remove(&self.arrived);
         if let Some((other, _)) = live.other.take() {
@@ -365,72 +315,14 @@ impl Pair for Connection {
 
     #[inline]
     unsafe fn post(&self, request: &Request<'_>) -> Result<bool> {
-        let mut live = self.live();
-        let live = &mut *live;
-        let Some((to, pair)) = live.other else {
-            return Err(Error::new(Code::Peer, "the other end is not known"));
-        };
-        if live.endpoint.is_none() {
-            // Broken off: it is flushed.
-            live.last = request.id;
-            self.speaks.store(true, Ordering::Release);
-            return Ok(true);
-        }
-        // A write behind a change could be there before.
-        if live.changing.is_some() {
-            return Ok(false);
-        }
-        if let (What::Change(change), Data::Pieces([old, ..])) = (request.what, request.data) {
-            return Ok(self.post_change(live, (request.id, request.to), change, old.addr));
-        }
-        let signaled = request.signaled || request.what == What::Read || !self.ordered;
-        let Some(endpoint) = live.endpoint.as_ref().filter(|_| self.ordered || live.under_way.is_empty()) else {
-            return Ok(false);
-        };
-        let number = if let What::WriteWithNumber(n) = request.what { Some(n) } else { None };
-        let context = signaled.then(|| self.contexts.of((request.id % u64::from(self.depth)) as usize));
-        let along = (to, data(pair, live.count, number), context);
-        let mut over = false;
-        let posted = match request.data {
-            Data::Record(record) if !signaled && endpoint.inject_most().is_some_and(|most| record.len() <= most) => {
-                endpoint.inject(record, to, request.to, along.1)
-            }
-            Data::Record(record) => {
-                let piece = self.copy(request.id, record);
-                // SAFETY: the place is the request's until it has completed.
-                unsafe { self.post_pieces(endpoint, request, std::slice::from_ref(&piece), along) }
-            }
-            // No memory of the other end's is known: it is over as soon as what is before it.
-            Data::Pieces([]) if request.to.rkey == 0 && request.to.addr == 0 => {
-                over = true;
-                Ok(true)
-            }
-            // SAFETY: as the caller promises.
-            Data::Pieces(pieces) => unsafe { self.post_pieces(endpoint, request, pieces, along) },
-        };
-        match posted {
-            Ok(true) => {
-                (live.last, live.was_there, live.lost_ns) = (request.id, true, 0);
-                if request.what != What::Read && !over {
-                    live.count = (live.count + 1) % WRITES;
-                }
-                if signaled {
-                    live.under_way.push_back((request.id, over));
-                }
-                if over {
-                    self.speaks.store(true, Ordering::Release);
-                }
-                Ok(true)
-            }
-            Ok(false) => Ok(self.has_no_way(live, request.id)),
-            Err(error) => {
-                Ok(self.cannot_post(live, Completion { id: request.id, status: status_of(error), code: error }))
-            }
-        }
+        // SAFETY: as the caller promises.
+        unsafe { self.post_request(request) }
     }
 
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
         let mut entries = [CqEntry::NONE; 16];
+        self.waited.store(true, Ordering::Relaxed);
+        self.flush();
         loop {
             let mut failed = None;
             let n = self.sent.read(&mut entries, &mut |f| failed = failed.or(Some(f)))?;
@@ -445,13 +337,15 @@ impl Pair for Connection {
                     // The place of its request: fewer than `depth` are under way.
                     let place = self.contexts.number(entry.op_context);
                     let of = |id: u64| Some((id % u64::from(self.depth)) as usize) == place;
-                    if let Some(request) = live.under_way.iter_mut().find(|(id, over)| !*over && of(*id)) {
-                        request.1 = true;
+                    if let Some(request) = live.under_way.iter_mut().find(|r| !r.over && of(r.id)) {
+                        request.over = true;
                     }
                 }
-                while let Some((id, true)) = live.under_way.front().copied() {
-                    live.under_way.pop_front();
-                    over = Some(Completion { id, status: Status::Done, code: 0 });
+                while let Some(UnderWay { id, delivered, .. }) = live.under_way.pop_front_if(|r| r.over) {
+                    self.read.store(id, Ordering::Release);
+                    if delivered {
+                        over = Some(Completion { id, status: Status::Done, code: 0 });
+                    }
                 }
                 if let Some(f) = failed {
                     // What ends although this side has not broken it off ended with the other side's process, or the link.
@@ -476,8 +370,16 @@ impl Pair for Connection {
         }
     }
 
+    fn has_read(&self, id: u64) -> bool {
+        self.read.load(Ordering::Acquire) >= id
+    }
+
     fn break_off(&self) -> Result<()> {
-        let endpoint = self.live().endpoint.take();
+        let endpoint = {
+            let mut live = self.live();
+            self.has_nothing(&mut live);
+            live.endpoint.take()
+        };
         // What is under way ends with it.
         drop(endpoint);
         self.speaks.store(true, Ordering::Release);

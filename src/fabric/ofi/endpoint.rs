@@ -43,12 +43,14 @@ impl Contexts {
 pub struct Write<'a> {
     /// Who, as [`Net::find`] has named him.
     pub to: u64,
-    /// Where there.
-    pub place: Place,
+    /// Where there, in as many parts.
+    pub places: &'a [RmaIov],
     /// What comes along.
     pub data: u64,
     /// It completes, with this.
     pub context: Option<*mut c_void>,
+    /// It does when its bytes are in the other end's memory, otherwise when this side's memory is read.
+    pub delivered: bool,
     /// From where.
     pub from: &'a [libc::iovec],
     /// What the library calls that.
@@ -134,7 +136,11 @@ impl Endpoint {
     /// The memory stays registered, and unchanged, until the write is over.
     #[inline]
     pub unsafe fn write(&self, write: &Write<'_>) -> std::result::Result<bool, c_int> {
-        let ask = if write.context.is_some() { flag::COMPLETION | flag::DELIVERY_COMPLETE } else { 0 };
+        let ask = match write.context {
+            None => 0,
+            Some(_) if write.delivered => flag::COMPLETION | flag::DELIVERY_COMPLETE,
+            Some(_) => flag::COMPLETION,
+        };
         // SAFETY: as the caller promises.
         unsafe { self.remote(write, |rma| rma.writemsg, ask | flag::REMOTE_CQ_DATA) }
     }
@@ -156,15 +162,13 @@ impl Endpoint {
         call: impl Fn(&ffi::OpsRma) -> unsafe extern "C" fn(*mut ffi::FidEp, *const MsgRma, u64) -> isize,
         flags: u64,
     ) -> std::result::Result<bool, c_int> {
-        let len = what.from.iter().map(|v| v.iov_len).sum();
-        let there = RmaIov { addr: what.place.addr, len, key: u64::from(what.place.rkey) };
         let message = MsgRma {
             msg_iov: what.from.as_ptr(),
             desc: what.names.as_ptr().cast_mut(),
             iov_count: what.from.len(),
             addr: what.to,
-            rma_iov: &there,
-            rma_iov_count: 1,
+            rma_iov: what.places.as_ptr(),
+            rma_iov_count: what.places.len(),
             context: what.context.unwrap_or(std::ptr::null_mut()),
             data: what.data,
         };

@@ -10,6 +10,7 @@
 //! | [`endpoint`] | endpoints, and what is posted by them |
 //! | `changes` | changes of words, by the processor of whose they are |
 //! | `pairs` | which connection a write has come by, and that none is missed |
+//! | `held` | writes that leave as one |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
 //! | [`network`] | a port, as the protocol between nodes wants it |
 //!
@@ -23,6 +24,7 @@ mod connection;
 pub mod domain;
 pub mod endpoint;
 pub mod ffi;
+mod held;
 pub mod load;
 pub mod network;
 mod pairs;

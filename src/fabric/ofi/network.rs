@@ -6,10 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::thread::ThreadId;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use super::connection::Connection;
@@ -21,7 +19,7 @@ use super::provider::{ADDRESS_MOST, Offer};
 use super::queue::{Inlet, Inlets, Queue};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::system::{self, poll_for};
+use crate::base::system::poll_for;
 use crate::base::thread::yield_core;
 use crate::fabric::network::device::{
     Access, Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair,
@@ -38,10 +36,10 @@ const LEAVING: usize = 16;
 const LEAVES_WITHIN_NS: u64 = 5_000_000;
 /// After so long without an answer a connection has failed; what is asked is the other process, which may be kept from its core.
 const SILENCE_NS: u64 = 5_000_000_000;
-/// While threads that wait do the calling, the thread of the fabric looks only so often.
-const ASIDE: Duration = Duration::from_micros(250);
+/// Turns of waits after which all is asked, also for datagrams.
+const TURNS: u64 = 32;
 /// Longest request in bytes: enough that its own cost does not count, and its answer comes before those behind it are posted.
-const LONGEST: usize = 256 << 10;
+const LONGEST: usize = 1 << 20;
 /// Registering is little more than a note here.
 const COPY_MOST: u32 = 512;
 /// How long the system is asked for the way to a port.
@@ -66,13 +64,6 @@ pub struct Ofi {
     unposted: Mutex<Vec<usize>>,
     pairs: Arc<Mutex<Pairs>>,
     errors: Mutex<VecDeque<DeviceError>>,
-    /// Ends a sleep.
-    wake: OwnedFd,
-    /// Who sleeps.
-    sleeper: OnceLock<ThreadId>,
-    /// Calls by others, and how many there were when the thread slept last.
-    driven: AtomicU64,
-    seen: AtomicU64,
 }
 
 struct Sending {
@@ -87,7 +78,7 @@ impl Ofi {
     pub fn open(offer: Offer) -> Result<Ofi> {
         let net = Net::open(offer)?;
         let domain = net.memory();
-        let (inlets, arrived) = (Arc::<Inlets>::default(), Arc::new(Queue::new(&net, 2 * DATAGRAMS, true)?));
+        let (inlets, arrived) = (Arc::new(Inlets::new()?), Arc::new(Queue::new(&net, 2 * DATAGRAMS, true)?));
         inlets.add(&arrived, Weak::new());
         let sent = Queue::new(&net, 2 * LEAVING, false)?;
         let datagrams = Endpoint::open(&net, &sent, &arrived, false)?;
@@ -100,8 +91,6 @@ impl Ofi {
             free: (0..LEAVING).collect(),
             ways: HashMap::new(),
         };
-        let wake =
-            system::event().map_err(|_| Error::system("a descriptor to wake the thread between nodes (eventfd)"))?;
         let ofi = Ofi {
             datagrams,
             address,
@@ -115,10 +104,6 @@ impl Ofi {
             unposted: Mutex::new((0..DATAGRAMS).collect()),
             pairs: Arc::default(),
             errors: Mutex::default(),
-            wake,
-            sleeper: OnceLock::new(),
-            driven: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
         };
         ofi.post_receives()?;
         Ok(ofi)
@@ -159,11 +144,6 @@ impl Ofi {
         LONGEST.min(endpoint.max_msg_size).min(in_order) as u32
     }
 
-    /// Is the caller the thread that sleeps here?
-    fn is_sleeper(&self) -> bool {
-        self.sleeper.get() == Some(&std::thread::current().id())
-    }
-
     /// Hands over what has come to a queue; was it anything?
     fn collect_from(&self, (queue, connection): Inlet, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         let mut entries = [CqEntry::NONE; 32];
@@ -188,16 +168,26 @@ impl Ofi {
         Ok(some)
     }
 
-    /// What follows; `some`: something has come.
+    /// What follows; `some`: something has come, which the thread deals with, and of which the descriptors do not tell it any more.
     fn collected(&self, some: bool) -> Result<()> {
-        if !self.is_sleeper() {
-            self.driven.fetch_add(1, Ordering::Relaxed);
-            if some {
-                // It deals with what has come, and the descriptor does not tell it any more.
-                self.wake();
-            }
-        }
+        self.inlets.sleeper.has_come(some);
         if some { self.post_receives() } else { Ok(()) }
+    }
+
+    /// Posts what connections hold.
+    fn flush_all(&self) {
+        if self.inlets.holding.load(Ordering::SeqCst) > 0 {
+            self.inlets.connections().iter().for_each(|connection| connection.flush());
+        }
+    }
+
+    fn all(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+        let mut some = false;
+        for at in 0.. {
+            let Some(inlet) = self.inlets.nth(at) else { break };
+            some |= self.collect_from(inlet, with)?;
+        }
+        Ok(some)
     }
 
     /// Hands over what has come with one completion; was it anything?
@@ -246,7 +236,7 @@ impl Device for Ofi {
             atomics: Atomics::Both,
             silence_ns: SILENCE_NS,
             holds_pages: false,
-            reads_early: false,
+            reads_early: self.net.offer.is_ordered(),
             is_driven: true,
         }
     }
@@ -329,19 +319,29 @@ impl Device for Ofi {
     }
 
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
-        let mut some = false;
-        for at in 0.. {
-            let Some(inlet) = self.inlets.nth(at) else { break };
-            some |= self.collect_from(inlet, with)?;
+        self.flush_all();
+        if !self.inlets.sleeper.is_caller() {
+            self.inlets.sleeper.is_driven();
         }
+        let some = self.all(with)?;
         self.collected(some)
     }
 
-    /// Providers over sockets deal with all that has come, for whatever queue, when one of them is asked: so one is, in turn.
+    /// Each queue is asked by a call of the system, even if the provider deals with all that has come when one of them is (so do newer ones over
+    /// sockets): a few of connections at a time, that of datagrams seldom.
     fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
-        let turn = self.driven.load(Ordering::Relaxed) as usize;
-        let Some(inlet) = self.inlets.in_turn(turn) else { return Ok(()) };
-        let some = self.collect_from(inlet, with)?;
+        let turn = self.inlets.sleeper.is_driven();
+        let mut some = false;
+        if turn.is_multiple_of(TURNS) {
+            some |= self.all(with)?;
+            self.inlets.connections().iter().for_each(|connection| connection.turn());
+        } else {
+            for inlet in self.inlets.few(turn as usize).into_iter().flatten() {
+                let connection = inlet.1.clone();
+                some |= self.collect_from(inlet, with)?;
+                connection.into_iter().for_each(|connection| connection.turn());
+            }
+        }
         self.collected(some)
     }
 
@@ -350,30 +350,21 @@ impl Device for Ofi {
     }
 
     fn sleep(&self, at_most: Option<Duration>) -> bool {
-        let _ = self.sleeper.set(std::thread::current().id());
-        let wake = self.wake.as_raw_fd();
         let told = || !self.errors.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        let readable = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let driven = self.driven.load(Ordering::Relaxed);
-        if driven != self.seen.swap(driven, Ordering::Relaxed) {
-            let _ = poll_for(&mut [readable(wake)], Some(at_most.map_or(ASIDE, |t| t.min(ASIDE))));
-        } else {
-            let mut fds = vec![readable(wake)];
+        self.inlets.sleeper.sleep(at_most, told, |wake| {
+            self.flush_all();
+            let mut fds = vec![wake];
             let at_most = match self.inlets.sleep_on(&self.net, &mut fds) {
-                Some(true) => Some(Some(at_most.map_or(LOOKS, |t| t.min(LOOKS)))),
-                Some(false) => Some(at_most),
-                None => None,
+                Some(true) => Some(at_most.map_or(LOOKS, |t| t.min(LOOKS))),
+                Some(false) => at_most,
+                None => return,
             };
-            if let Some(at_most) = at_most.filter(|_| !told()) {
-                let _ = poll_for(&mut fds, at_most);
-            }
-        }
-        let _ = system::hear(&self.wake);
-        told()
+            let _ = poll_for(&mut fds, at_most);
+        })
     }
 
     fn wake(&self) {
-        system::tell(&self.wake);
+        self.inlets.sleeper.wake();
     }
 
     fn next_error(&self) -> Option<DeviceError> {

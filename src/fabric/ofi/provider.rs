@@ -8,6 +8,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::ffi::{self, Info, cap, mode, mr, order};
+use super::held::Most;
 use super::load::{Dispositions, Library, USUAL, library};
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
@@ -156,6 +157,12 @@ impl Offer {
     /// the process when a connection ends with such writes under way.
     pub fn inject_most(&self) -> Option<usize> {
         (!self.provider().ends_with("ofi_rxm")).then_some(self.tx().inject_size)
+    }
+    /// How much may be written by one call.
+    pub(super) fn writes_together(&self) -> Most {
+        let tx = self.tx();
+        let is_stream = self.is_ordered() && STREAMS.contains(&&*self.provider());
+        Most::of(tx.iov_limit, tx.rma_iov_limit, is_stream)
     }
     /// Do writes, and reads behind writes, take effect in the order in which they were posted, and is the other end told in that order of
     /// what has come? No provider over TCP promises the latter, but each pair of endpoints has one stream of it, of which all comes in turn.

@@ -2,13 +2,17 @@
 
 use std::ffi::c_int;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::connection::Connection;
 use super::domain::{Net, Object};
 use super::ffi::{self, CqEntry, CqErrEntry};
 use crate::base::error::{Code, Error, Result};
+use crate::fabric::served::sleeper::Sleeper;
+
+/// Connections that are asked in one turn of a wait.
+const FEW: usize = 4;
 
 /// A completion queue; asking it is also what makes things go on.
 pub struct Queue {
@@ -24,13 +28,38 @@ pub struct Queue {
 /// A queue, and its connection if it has one.
 pub(super) type Inlet = (Arc<Queue>, Option<Arc<Connection>>);
 
-/// The queues of what comes, one for each endpoint.
-#[derive(Default)]
-pub struct Inlets(Mutex<Vec<(Arc<Queue>, Weak<Connection>)>>);
+/// The queues of what comes, one for each endpoint, and who sleeps for it: that of datagrams is the first.
+pub struct Inlets {
+    all: Mutex<Vec<(Arc<Queue>, Weak<Connection>)>>,
+    pub(super) sleeper: Sleeper,
+    /// Connections that hold something back.
+    pub(super) holding: AtomicUsize,
+}
 
 impl Inlets {
+    pub(super) fn new() -> Result<Inlets> {
+        let sleeper =
+            Sleeper::new().map_err(|_| Error::system("a descriptor to wake the thread between nodes (eventfd)"))?;
+        Ok(Inlets { all: Mutex::default(), sleeper, holding: AtomicUsize::new(0) })
+    }
     fn all(&self) -> MutexGuard<'_, Vec<(Arc<Queue>, Weak<Connection>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The connections.
+    pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
+        self.all().iter().filter_map(|(_, connection)| connection.upgrade()).collect()
+    }
+    /// Up to [`FEW`] of those of connections, others in each turn where there are more.
+    pub(super) fn few(&self, turn: usize) -> [Option<Inlet>; FEW] {
+        let all = self.all();
+        let all = all.get(1..).unwrap_or_default();
+        let first = if all.len() > FEW { turn * FEW } else { 0 };
+        let mut few = [const { None }; FEW];
+        for (n, to) in few.iter_mut().enumerate().take(all.len()) {
+            let (queue, connection) = &all[(first + n) % all.len()];
+            *to = Some((queue.clone(), connection.upgrade()));
+        }
+        few
     }
     /// One more, of a connection or of none.
     pub(super) fn add(&self, queue: &Arc<Queue>, connection: Weak<Connection>) {
@@ -44,12 +73,6 @@ impl Inlets {
     pub(super) fn nth(&self, n: usize) -> Option<Inlet> {
         let all = self.all();
         let (queue, connection) = all.get(n)?;
-        Some((queue.clone(), connection.upgrade()))
-    }
-    /// The one whose turn it is.
-    pub(super) fn in_turn(&self, turn: usize) -> Option<Inlet> {
-        let all = self.all();
-        let (queue, connection) = all.get(turn.checked_rem(all.len())?)?;
         Some((queue.clone(), connection.upgrade()))
     }
     /// The descriptors of those that are open, to sleep on until one is readable; `None`: there is something to be done now. And is there
