@@ -252,7 +252,10 @@ impl Condition {
             Condition::Members(least, most) => (*least..=*most).contains(&case.members),
             Condition::Crowded(c) => *c == case.crowded,
             Condition::TakeOver(t) => *t == case.take_over,
-            Condition::Network(name) => name.eq_ignore_ascii_case(case.network),
+            // What stands in brackets behind a network's name is what both ends must have in common besides.
+            Condition::Network(name) => {
+                case.network.split(" (").next().is_some_and(|network| name.eq_ignore_ascii_case(network))
+            }
         }
     }
 

@@ -139,3 +139,14 @@ proptest! {
         let _ = Rows::read(&format!("{FORMAT}\n{text}\n"));
     }
 }
+
+/// What both ends must have in common besides stands behind a network's name, and is no part of it.
+#[test]
+fn a_network_is_known_by_its_name() {
+    let (rows, amd) = (Rows::shipped(), amd(25, 1));
+    let halving = |network| rows.at(&Case { network, ..case(&amd) }).coll_far_allreduce_halving;
+    assert_eq!(halving("tcp;ofi_rxm (protocol 7.1, addresses IPv4)"), 2 << 20);
+    assert_eq!(halving("tcp"), 512 << 10);
+    assert_eq!(halving("tcp (protocol 5.0, addresses IPv4)"), 512 << 10);
+    assert_eq!(halving("verbs"), 16 << 10);
+}

@@ -39,7 +39,7 @@ const SILENCE_NS: u64 = 5_000_000_000;
 /// Turns of waits after which all is asked, also for datagrams.
 const TURNS: u64 = 32;
 /// Longest request in bytes: enough that its own cost does not count, and its answer comes before those behind it are posted.
-const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 256 << 10;
 /// Registering is little more than a note here.
 const COPY_MOST: u32 = 512;
 /// How long the system is asked for the way to a port.
