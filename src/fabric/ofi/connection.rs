@@ -24,6 +24,8 @@ use crate::fabric::network::device::{Access, Completion, End, OPAQUE, Pair, RECO
 use crate::fabric::network::region::{Arena, Domain};
 
 mod posting;
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests;
 
 /// Messages that may come before anybody has looked: a question of the other end's, and its answer, with some to spare.
 const MESSAGES: usize = 4;

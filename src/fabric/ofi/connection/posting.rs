@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{Connection, Live, UnderWay, status_of};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::network::device::{Completion, Data, Piece, RECORD_MOST, Request, Status, What};
+use crate::fabric::network::device::{Change, Completion, Data, Piece, Place, RECORD_MOST, Request, Status, What};
 use crate::fabric::network::link::PIECES;
 use crate::fabric::ofi::changes::Said;
 use crate::fabric::ofi::endpoint::{Endpoint, Write};
@@ -240,13 +240,7 @@ impl Connection {
 
     /// Asks for a change of a word at `to`; what was there goes to `old`. `false`: not now.
     #[cold]
-    fn post_change(
-        &self,
-        live: &mut Live,
-        (id, to): (u64, crate::fabric::network::device::Place),
-        change: crate::fabric::network::device::Change,
-        old: u64,
-    ) -> bool {
+    fn post_change(&self, live: &mut Live, (id, to): (u64, Place), change: Change, old: u64) -> bool {
         let (Some((there, pair)), Some(endpoint)) = (live.other, &live.endpoint) else { return false };
         let own = self.is_own(pair);
         let asks = Said::Asks(id, to, change);
