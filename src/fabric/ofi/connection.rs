@@ -343,7 +343,8 @@ impl Pair for Connection {
                         request.over = true;
                     }
                 }
-                while let Some(UnderWay { id, delivered, .. }) = live.under_way.pop_front_if(|r| r.over) {
+                while let Some(UnderWay { id, over: true, delivered }) = live.under_way.front().copied() {
+                    live.under_way.pop_front();
                     self.read.store(id, Ordering::Release);
                     if delivered {
                         over = Some(Completion { id, status: Status::Done, code: 0 });

@@ -56,17 +56,17 @@ impl Connection {
         }
         let is_nowhere = matches!(request.data, Data::Pieces([])) && request.to.rkey == 0 && request.to.addr == 0;
         match (request.what, request.data) {
-            (What::Write | What::WriteWithNumber(_), _) if !is_nowhere => return Ok(self.post_write(live, request)),
+            (What::Write | What::WriteWithNumber(_), _) if !is_nowhere => Ok(self.post_write(live, request)),
             // What follows comes behind what is held.
-            _ if !self.leaves(live) => return Ok(false),
+            _ if !self.leaves(live) => Ok(false),
             (What::Change(change), Data::Pieces([old, ..])) => {
-                return Ok(self.post_change(live, (request.id, request.to), change, old.addr));
+                Ok(self.post_change(live, (request.id, request.to), change, old.addr))
             }
             // No memory of the other end's is known: it is over as soon as what is before it.
             _ if is_nowhere => {
                 live.is_posted(request.id, Some(UnderWay { id: request.id, over: true, delivered: true }));
                 self.speaks.store(true, Ordering::Release);
-                return Ok(true);
+                Ok(true)
             }
             (What::Read, Data::Pieces(pieces)) => {
                 let places = [place_of(request, pieces)];

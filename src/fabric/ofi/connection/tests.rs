@@ -8,8 +8,11 @@ use crate::fabric::network::region::Arena;
 use crate::fabric::ofi::network::Ofi;
 use crate::fabric::ofi::provider::{Wishes, choose};
 
-/// Two ports, and a connection between them; `None`: there is no libfabric here.
-fn connected() -> Option<([Ofi; 2], [Arc<dyn Pair>; 2])> {
+/// Two ports, and the ends of a connection between them.
+type Connected = ([Ofi; 2], [Arc<dyn Pair>; 2]);
+
+/// `None`: there is no libfabric here.
+fn connected() -> Option<Connected> {
     let open = || {
         let file = std::env::var("FMPL_LIBFABRIC").ok();
         let offer = choose(&Wishes { provider: Some("tcp;ofi_rxm".into()), devices: false, file });
