@@ -44,6 +44,10 @@ fn who_has_sent_and_was_answered_is_forgotten() {
     let took = sum(&found, "with", "all") - sum(&found, "before", "all");
     let stays = sum(&found, "after", "all") - sum(&found, "before", "all");
     assert!(stays * 20 < took, "{stays} of {took} bytes stay");
+    let [before, after] = ["before", "after"].map(|look| of_ranks(&found, look, "all"));
+    for (before, after) in before.into_iter().zip(after) {
+        assert!(after * 20 <= before * 21, "{after} bytes after the last of them, {before} before");
+    }
 }
 
 #[test]
@@ -63,11 +67,36 @@ fn peers_in_turn_and_the_first_again() {
     assert!(sum(&found, "with", "forgotten") > 300, "{found}");
 }
 
-/// All at once, to a rank that has places for few of them: each is received, and those without a place wait where they are.
+#[test]
+fn one_rank_and_peers_in_turn() {
+    let found = run(1 << 22, 600, &["--in-turn", "--incast"], 16);
+    let [before, with] = ["before", "with"].map(|look| of_ranks(&found, look, "all")[0]);
+    let places = 16 + 2 + 16;
+    assert!(with <= before + places * 40_000, "{with} bytes after 600 peers, {before} before the first");
+    assert!(of_ranks(&found, "with", "forgotten")[0] > 500, "{found}");
+}
+
+/// All at once, two numbered messages each, to a rank that has places for few of them: each is received in its order, and those without a place wait
+/// where they are.
 #[test]
 fn incast() {
     let found = run(1 << 20, 300, &["--incast"], 32);
     assert_eq!(found["answered"], 300);
     let known = of_ranks(&found, "with", "peers")[0];
     assert!(known <= 32 + 4 + 16 + 32, "{known} peers are known");
+}
+
+/// The same of processes on nodes of their own, with fewer connections than senders.
+#[test]
+fn incast_of_processes() {
+    let mut info = Command::new("timeout");
+    info.args(["-k", "5", "100", env!("CARGO_BIN_EXE_fmpl"), "info", "--memory", "13", "--incast"]);
+    info.env("FMPL_NETWORK", "tcp:lo").env("FMPL_QUEUE_PAIRS", "4").env("FMPL_CONTEXTS", "8");
+    let output = info.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [senders, connections, contexts, sockets] =
+        ["senders", "connections", "contexts", "sockets"].map(|what| found[what].as_u64().expect("a number"));
+    assert_eq!(senders, 12);
+    assert!(connections <= 4 && contexts <= 8 && sockets <= 4, "{found}");
 }

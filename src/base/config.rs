@@ -401,10 +401,9 @@ impl Config {
         self.queue_pairs > 0
     }
 
-    /// Connections, or channels, contexts and rings of all processes of a node.
+    /// Connections, contexts and rings of all processes of a node; of channels only contexts are counted.
     pub fn places(&self) -> [usize; 3] {
-        let pairs = if self.has_connections() { self.queue_pairs } else { self.contexts };
-        [pairs, self.contexts, self.rings]
+        [self.queue_pairs, self.contexts, self.rings]
     }
 
     /// Reads the environment. The error names the variable, its value and the possible values.

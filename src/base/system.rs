@@ -111,6 +111,18 @@ pub(crate) fn set_option(socket: &(impl AsRawFd + ?Sized), level: c_int, name: c
     let _ = calls::set_option(socket.as_raw_fd(), level, name, value);
 }
 
+/// Bytes that the system has for a socket now, for what has come, what leaves and what it keeps ready, and how many it may have for its queues;
+/// `None`: it is no socket.
+pub fn socket_memory(fd: RawFd) -> Option<[u64; 2]> {
+    // As linux/sock_diag.h has them: SK_MEMINFO_RMEM_ALLOC, RCVBUF, WMEM_ALLOC, SNDBUF, FWD_ALLOC, WMEM_QUEUED, …
+    let mut of = [0u32; 9];
+    let mut len = size_of_val(&of) as libc::socklen_t;
+    // SAFETY: as many words as said.
+    let got = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, of.as_mut_ptr().cast(), &mut len) };
+    let [received, room, _, leaving, ready, queued, ..] = of.map(u64::from);
+    (got == 0).then_some([received + ready + queued, room + leaving])
+}
+
 /// Listens with a queue as long as this, or as the system allows.
 pub(crate) fn listen(listener: &(impl AsRawFd + ?Sized), to: c_int) -> Result<()> {
     check(calls::listen(listener.as_raw_fd(), to)).map(drop)

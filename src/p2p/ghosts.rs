@@ -8,8 +8,8 @@
 //!   real ranks ◀──── network ────▶ port ── thread ──┬── ghost: Port (device) ── Fabric ── Link ── Far
 //!   launcher: what has rank r published? ◀── Crowd ─┴── ghost …
 //! ```
-//! On an errand a ghost greets a real rank, sends it a message, waits for the answer and acknowledges that; then it is quiet, and goes when it is told to,
-//! or when the real rank asks to be forgotten. Ghosts that nobody has to do with take no memory here either.
+//! On an errand a ghost greets a real rank, sends it messages, one when the last is acknowledged, waits for the answer to all of them and acknowledges
+//! that; then it is quiet, and goes when it is told to, or when the real rank asks to be forgotten. Ghosts that nobody has to do with take no memory here either.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -44,8 +44,10 @@ pub struct Plan {
     pub real: u32,
     /// Ghosts that have an errand.
     pub errands: u32,
-    /// Each sends its message on this index, and is answered there.
+    /// Each sends its messages on this index, and is answered there.
     pub index: usize,
+    /// How many it sends, numbered.
+    pub messages: u32,
     /// So many are on their way at most that are not answered yet.
     pub at_once: usize,
     /// The other way round: the real ranks speak first, and the ghosts answer.
@@ -60,6 +62,11 @@ impl Plan {
         let last = u64::from(self.world - self.real).saturating_sub(1);
         let place = last * u64::from(errand) / u64::from(self.errands.saturating_sub(1).max(1));
         self.real + place as u32
+    }
+    /// What message number `n` of a ghost says, from 0 on; and, turned round, the answer to the last.
+    pub fn says(&self, ghost: u32, n: u32) -> [u64; 2] {
+        let said = u64::from(n) << 32 | u64::from(ghost);
+        [said, !said]
     }
     /// The real rank that it goes to.
     pub fn to(&self, errand: u32) -> u32 {
@@ -76,6 +83,8 @@ pub const GO: &str = "fmpl-ghosts-go";
 const LENT_FROM: usize = 4096;
 /// The thread sleeps so long at most.
 const SLEEP: Duration = Duration::from_millis(20);
+/// Those that wait for messages are looked at so often at most, since they are many.
+const LISTENS_NS: u64 = 500_000;
 
 /// What the thread, the launcher and the ghosts themselves share.
 struct Common {
@@ -232,8 +241,9 @@ struct Host {
     ghosts: HashMap<u32, Ghost>,
     /// Whose each pair of the device is.
     pairs: HashMap<u32, u32>,
-    /// Ghosts that wait for a message.
+    /// Ghosts that wait for a message, and when they were looked at last.
     listening: Vec<u32>,
+    listened_ns: u64,
     /// When ghosts have something to do.
     due: BinaryHeap<Reverse<(u64, u32)>>,
     /// The next errand, and how many are not answered yet.
@@ -245,7 +255,7 @@ struct Host {
 impl Host {
     fn new(common: Arc<Common>) -> Host {
         let (ghosts, pairs, listening, due) = Default::default();
-        Host { common, ghosts, pairs, listening, due, next: 0, waiting: 0, leaving: false }
+        Host { common, ghosts, pairs, listening, due, listened_ns: 0, next: 0, waiting: 0, leaving: false }
     }
 
     fn run(mut self) {
@@ -265,7 +275,8 @@ impl Host {
             if touched.is_empty() {
                 let next =
                     self.due.peek().map_or(SLEEP, |Reverse((at, _))| Duration::from_nanos(at.saturating_sub(now)));
-                common.device.sleep(Some(next.min(SLEEP)));
+                let most = if self.listening.is_empty() { SLEEP } else { Duration::from_nanos(LISTENS_NS) };
+                common.device.sleep(Some(next.min(most)));
                 continue;
             }
             touched.sort_unstable();
@@ -294,6 +305,11 @@ impl Host {
             touched.push(rank);
         }
         // Nobody tells of what is written without a number.
+        let now = now_ns();
+        if now - self.listened_ns < LISTENS_NS {
+            return;
+        }
+        self.listened_ns = now;
         self.listening.retain(|rank| self.ghosts.get(rank).is_some_and(Ghost::listens));
         touched.extend(self.listening.iter().filter(|rank| self.ghosts[rank].has_come(&self.common.plan)));
     }

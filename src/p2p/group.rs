@@ -2,12 +2,13 @@
 //!
 //! The ranks are kept as **runs**: so many ranks of the communicator in a row whose ranks in the world have the same distance. All even
 //! ranks, a row or a column of a grid, the world itself or its reverse are one run of 16 bytes, however many ranks there are.
-//! A set in the world's order for which a bit for each rank of the world is less is kept as a **bitmap**, with the number of members before each word.
-//! Only an order without any pattern costs a run for each of its ranks.
+//! A set in the world's order for which a bit for each rank of the world is less is kept as a **bitmap**, with the number of members before each
+//! eighth word. An order without any pattern is a **list**, four bytes for each of its ranks.
 //!
 //! ```text
 //!  runs      first rank here | first rank in the world | step      … up to the next run's first
-//!  bitmap    word: bit = rank of the world | members before this word
+//!  bitmap    words: bit = rank of the world; members before words 0, 8, 16, …
+//!  list      rank of the world, by rank here
 //! ```
 
 /// The ranks of a communicator, and which of them this process is.
@@ -21,7 +22,8 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
     Runs(Box<[Run]>),
-    Bitmap(Box<[Word]>),
+    Bitmap(Bitmap),
+    List(Box<[u32]>),
 }
 
 /// Ranks `first`, `first + 1`, … of a communicator are the ranks `world`, `world + step`, … of the world.
@@ -32,12 +34,51 @@ struct Run {
     step: i64,
 }
 
-/// The ranks of the world 64 n to 64 n + 63.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Word {
-    bits: u64,
-    /// Members before them.
-    before: u32,
+/// A bit for each rank of the world up to the last member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Bitmap {
+    words: Box<[u64]>,
+    /// Members before each [`STRIDE`]th word.
+    before: Box<[u32]>,
+}
+
+/// Words of a bitmap for which members are counted when one is looked for, at most.
+const STRIDE: usize = 8;
+
+impl Bitmap {
+    fn of(words: Vec<u64>) -> Bitmap {
+        let counts = words.chunks(STRIDE).map(|some| some.iter().map(|word| word.count_ones()).sum::<u32>());
+        let before = counts.scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n))).collect();
+        Bitmap { words: words.into(), before }
+    }
+    /// Bytes of one that ends with this rank of the world.
+    fn bytes_to(world: u32) -> usize {
+        let words = world as usize / 64 + 1;
+        words * size_of::<u64>() + words.div_ceil(STRIDE) * size_of::<u32>()
+    }
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.words) + size_of_val(&*self.before)
+    }
+    /// The member number `rank`, from 0 on.
+    fn member(&self, rank: u32) -> u32 {
+        let stride = self.before.partition_point(|before| *before <= rank).saturating_sub(1);
+        let mut left = rank - self.before[stride];
+        let mut n = stride * STRIDE;
+        while left >= self.words[n].count_ones() {
+            left -= self.words[n].count_ones();
+            n += 1;
+        }
+        let bits = (0..left).fold(self.words[n], |bits, _| bits & (bits - 1));
+        n as u32 * 64 + bits.trailing_zeros()
+    }
+    /// Which member a rank of the world is.
+    fn place_of(&self, world: u32) -> Option<u32> {
+        let n = world as usize / 64;
+        let word = self.words.get(n).filter(|word| *word >> (world % 64) & 1 == 1)?;
+        let whole = &self.words[n / STRIDE * STRIDE..n];
+        let counted = whole.iter().map(|word| word.count_ones()).sum::<u32>();
+        Some(self.before[n / STRIDE] + counted + (word & ((1 << (world % 64)) - 1)).count_ones())
+    }
 }
 
 impl Group {
@@ -48,7 +89,7 @@ impl Group {
 
     /// The ranks of the world in this order, each at most once, of which this process is `me`. `None`: it is none of them.
     pub fn of(members: impl Iterator<Item = u32>, me: u32) -> Option<Group> {
-        let (mut runs, mut words) = (Vec::<Run>::new(), Vec::<Word>::new());
+        let (mut runs, mut words, mut list) = (Vec::<Run>::new(), Vec::<u64>::new(), Vec::<u32>::new());
         let (mut size, mut rank, mut last, mut in_order) = (0u32, None, None, true);
         for world in members {
             if world == me {
@@ -61,17 +102,23 @@ impl Group {
                 (Some(run), Some(l)) if world as i64 - l as i64 == run.step => {}
                 _ => runs.push(Run { first: size, world, step: 1 }),
             }
+            list.push(world);
             if in_order {
                 let n = world as usize / 64;
                 if words.len() <= n {
-                    words.resize(n + 1, Word { bits: 0, before: size });
+                    words.resize(n + 1, 0);
                 }
-                words[n].bits |= 1 << (world % 64);
+                words[n] |= 1 << (world % 64);
             }
             (last, size) = (Some(world), size + 1);
         }
-        let bitmap = in_order && size_of_val(&*words) < size_of_val(&*runs);
-        let form = if bitmap { Form::Bitmap(words.into()) } else { Form::Runs(runs.into()) };
+        let [by_runs, by_list] = [size_of_val(&*runs), size_of_val(&*list)];
+        let form = match last {
+            _ if runs.len() == 1 => Form::Runs(runs.into()),
+            Some(last) if in_order && Bitmap::bytes_to(last) < by_runs.min(by_list) => Form::Bitmap(Bitmap::of(words)),
+            _ if by_list < by_runs => Form::List(list.into()),
+            _ => Form::Runs(runs.into()),
+        };
         Some(Group { size, rank: rank?, form })
     }
 
@@ -95,14 +142,8 @@ impl Group {
                 let run = &runs[runs.partition_point(|r| r.first <= rank).saturating_sub(1)];
                 (run.world as i64 + (rank - run.first) as i64 * run.step) as u32
             }
-            Form::Bitmap(words) => {
-                let n = words.partition_point(|w| w.before <= rank).saturating_sub(1);
-                let mut bits = words[n].bits;
-                for _ in words[n].before..rank {
-                    bits &= bits.wrapping_sub(1);
-                }
-                n as u32 * 64 + bits.trailing_zeros()
-            }
+            Form::Bitmap(bitmap) => bitmap.member(rank),
+            Form::List(list) => list[rank as usize],
         }
     }
 
@@ -115,10 +156,8 @@ impl Group {
                 let steps = if run.step == 0 { away } else { away / run.step };
                 (steps >= 0 && steps < len as i64 && steps * run.step == away).then(|| run.first + steps as u32)
             }),
-            Form::Bitmap(words) => {
-                let word = words.get(world as usize / 64).filter(|w| w.bits >> (world % 64) & 1 == 1)?;
-                Some(word.before + (word.bits & ((1 << (world % 64)) - 1)).count_ones())
-            }
+            Form::Bitmap(bitmap) => bitmap.place_of(world),
+            Form::List(list) => list.iter().position(|member| *member == world).map(|rank| rank as u32),
         }
     }
 
@@ -131,7 +170,8 @@ impl Group {
     pub fn bytes(&self) -> usize {
         match &self.form {
             Form::Runs(runs) => size_of_val(&**runs),
-            Form::Bitmap(words) => size_of_val(&**words),
+            Form::Bitmap(bitmap) => bitmap.bytes(),
+            Form::List(list) => size_of_val(&**list),
         }
     }
 }
@@ -171,7 +211,32 @@ mod tests {
     #[test]
     fn a_set_without_a_pattern_takes_a_bit_for_each_rank() {
         let members: Vec<u32> = (0..1600).filter(|r| (r * r) % 7 == 2 || r % 11 == 3).collect();
-        assert!(check(&members, members[40]).bytes() <= 1600 / 64 * 16);
+        assert!(check(&members, members[40]).bytes() <= 1600 / 8 + 1600 / 64 / 8 * 4 + 4);
+    }
+
+    /// In a world of 2^22 ranks, shorter of 2^18; `tests/shows million` has what it prints.
+    #[test]
+    fn what_a_large_group_takes() {
+        let n = 1u32 << if std::env::var_os("FMPL_TEST_LONG").is_some() { 22 } else { 18 };
+        let has = |r: &u32| r.wrapping_mul(0x9e37_79b9) >> 30 != 1;
+        let mut members: Vec<u32> = (0..n).filter(has).collect();
+        let set = Group::of(members.iter().copied(), members[7]).unwrap();
+        let [some, first] = [members[members.len() / 2], members[0]];
+        assert_eq!((set.rank_of(some), set.rank_of(first)), (Some(members.len() as u32 / 2), Some(0)));
+        assert_eq!(set.world_rank(members.len() as u32 / 2), some);
+        members.sort_by_key(|r| r.wrapping_mul(0x85eb_ca6b));
+        let order = Group::of(members.iter().copied(), first).unwrap();
+        let bits = 8. * set.bytes() as f64 / f64::from(n);
+        let bytes = order.bytes() as f64 / members.len() as f64;
+        println!("figure: {bits:.3} bits for each rank of the world, {bytes:.3} bytes for each member in any order");
+        assert!(bits < 1.07 && bytes <= 4.);
+    }
+
+    #[test]
+    fn an_order_without_a_pattern_takes_four_bytes_for_each_member() {
+        let mut members: Vec<u32> = (0..1600).filter(|r| (r * r) % 7 == 2).collect();
+        members.sort_by_key(|r| r.wrapping_mul(0x9e37_79b9));
+        assert_eq!(check(&members, members[40]).bytes(), 4 * members.len());
     }
 
     proptest! {

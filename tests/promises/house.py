@@ -15,6 +15,7 @@ HOUSE_NEW = [
     ("src/p2p/ghosts/", "the same: their part in the protocol"),
     ("src/launch/ghosts.rs", "the same: what they would have published"),
     ("src/bin/fmpl/memory/ghosts.rs", "the same: fmpl info --memory --ghosts"),
+    ("src/bin/fmpl/memory/senders.rs", "what one rank takes to which many processes send"),
     ("src/fabric/ofi/", "networks other than InfiniBand and RoCE, by libfabric"),
     ("src/fabric/tcp/", "TCP by sockets of the system"),
     ("src/fabric/network/cache/", "65 536 registrations that are found without a lock"),

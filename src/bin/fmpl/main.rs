@@ -52,8 +52,8 @@ enum Command {
         /// The four speak to these one after the other, and are answered; then to the first again
         #[arg(long, requires = "ghosts")]
         in_turn: bool,
-        /// All of these send to rank 0, and all at once
-        #[arg(long, requires = "ghosts", conflicts_with = "in_turn")]
+        /// All of these have to do with rank 0, and all at once; without --world the other ranks, which are processes then, each on a node
+        #[arg(long, requires = "memory")]
         incast: bool,
     },
     /// What the ranks of a running job do: for whom they wait, messages and bytes a second, by way
@@ -114,6 +114,7 @@ fn main() -> ExitCode {
         Command::Info { memory: Some(_), world: Some(world), ghosts, in_turn, incast, json, .. } => {
             memory::ghosts::main(world, ghosts.unwrap_or(0), [in_turn, incast], json)
         }
+        Command::Info { memory: Some(ranks), incast: true, .. } => memory::senders::main(ranks),
         Command::Info { memory: Some(ranks), .. } => memory::main(ranks),
         Command::Info { memory: None, settings, json, .. } => info::main(&settings, json),
         Command::Top(o) => top::top(&o),

@@ -14,6 +14,7 @@ use fmpl::launch::embedded::{Launcher, Nodes, Output};
 use super::bench::memory::proc_kb;
 
 pub mod ghosts;
+pub mod senders;
 
 /// Set for a rank.
 const RANK: &str = "INFO_MEMORY_RANK";

@@ -363,6 +363,10 @@ impl Pair for Channel {
         self.home.tick(false);
         self.let_go();
         self.home.news.call(&self.home.sleeper);
+        self.completions(done)
+    }
+
+    fn completions(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
         // SYNC POINT: pairs with the release in `is_acked`.
         let over = self.done.load(Ordering::Acquire);
         if over > self.told.load(Ordering::Relaxed) {

@@ -35,8 +35,6 @@ pub use terms::{Close, Hooks, OnNumber, Terms, Who};
 /// From one request to its first repetition; later ones wait longer.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
 const LAST_PATIENCE: Duration = Duration::from_millis(250);
-/// The same of one that has said that it has no room.
-const LATER_PATIENCE: Duration = Duration::from_secs(2);
 const STACK: usize = 256 << 10;
 
 /// Bytes of a lane's page.

@@ -320,6 +320,10 @@ pub trait Pair: Send + Sync {
     unsafe fn post(&self, request: &Request<'_>) -> Result<bool>;
     /// Hands over the completions that have come; one thread at a time. An error: none come any more.
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()>;
+    /// The same behind [`Device::collect`], which has taken what has come: for who looks at many.
+    fn completions(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
+        self.poll(done)
+    }
     /// Has this side's part of the request been read, and of all before it, so that it may change? Otherwise it has when it has completed.
     fn has_read(&self, _id: u64) -> bool {
         false

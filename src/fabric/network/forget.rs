@@ -89,9 +89,17 @@ const BEYOND: (usize, usize) = (8, 16);
 /// next.
 const STUCK_NS: [u64; 2] = [1_000_000_000, 10_000_000];
 
+/// How long a stranger is told to wait before it asks again, in milliseconds, at least and at most: so that so many ask a second, however many wait.
+const PAUSE_MS: [u32; 2] = [50, 16_000];
+const ASK_A_SECOND: u32 = 2048;
+
 /// Whether strangers are let in.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
+    /// Strangers that were put off since then, and how long they are told to wait.
+    put_off: u32,
+    since_ns: u64,
+    pause_ms: u32,
     /// Since when there are too many, and when the last was forgotten and let in beyond that; 0: it is not so.
     full_ns: u64,
     forgot_ns: u64,
@@ -114,6 +122,20 @@ impl Crowd {
             self.beyond_ns = now;
         }
         stuck
+    }
+
+    /// A stranger is put off: for how many milliseconds.
+    fn puts_off(&mut self, now: u64) -> u32 {
+        self.put_off += 1;
+        let ms = now.saturating_sub(self.since_ns) / 1_000_000;
+        if ms >= 1000 {
+            let asked = u64::from(self.put_off) * 1000 / ms;
+            let pause = u64::from(self.pause_ms) * asked / u64::from(ASK_A_SECOND);
+            self.pause_ms = u32::try_from(pause).unwrap_or(u32::MAX).max(self.pause_ms / 2);
+            (self.put_off, self.since_ns) = (0, now);
+        }
+        self.pause_ms = self.pause_ms.clamp(PAUSE_MS[0], PAUSE_MS[1]);
+        self.pause_ms
     }
 }
 
@@ -161,9 +183,11 @@ impl Shared {
                 self.say_forgotten(hello);
                 return None;
             }
-            if hello.kind == Kind::Open && !self.admits(hello.from) {
-                let _ = self
-                    .send(&hello.card, &Hello { lives: [0, hello.lives[0]], ..self.hello(Kind::Later, hello.from) });
+            if hello.kind == Kind::Open
+                && let Some(turn) = self.puts_off(hello.from)
+            {
+                let later = Hello { lives: [0, hello.lives[0]], turn, ..self.hello(Kind::Later, hello.from) };
+                let _ = self.send(&hello.card, &later);
                 self.not_known(hello.from);
                 return None;
             }
@@ -191,11 +215,14 @@ impl Shared {
         }
     }
 
-    /// Is this peer known, or is there room for one more? What a stranger has to say waits with it meanwhile, and takes no memory here.
-    fn admits(&self, peer: u32) -> bool {
-        let mut links = self.lock();
+    /// `None`: this peer is known, or there is room for one more. Otherwise it is to ask again after so many milliseconds: what a stranger has to
+    /// say waits with it meanwhile, and takes no memory here.
+    fn puts_off(&self, peer: u32) -> Option<u32> {
+        let (mut links, now) = (self.lock(), now_ns());
         let known = links.by_peer.len();
-        links.by_peer.contains_key(&peer) || links.crowd.admits(known, self.places[Which::Contexts as usize], now_ns())
+        let admits =
+            links.by_peer.contains_key(&peer) || links.crowd.admits(known, self.places[Which::Contexts as usize], now);
+        (!admits).then(|| links.crowd.puts_off(now))
     }
 
     /// Says that what a packet is about is forgotten here. The peer may have said that it leaves.
@@ -358,5 +385,32 @@ impl Shared {
         // Under the lock, so that who is about to wait does not miss it.
         drop(self.lock());
         self.answered.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As long as strangers ask as they are told to.
+    #[test]
+    fn the_more_strangers_wait_the_seldomer_they_ask() {
+        let asked_of = |crowd: &mut Crowd, strangers: u64, seconds: u64| {
+            let (mut next, mut asked) = (vec![0u64; strangers as usize], 0u64);
+            let from = crowd.since_ns / 1_000_000;
+            for ms in 0..1000 * seconds {
+                for at in next.iter_mut().filter(|at| **at <= ms) {
+                    *at = ms + u64::from(crowd.puts_off((from + ms) * 1_000_000));
+                    asked += u64::from(ms >= 1000 * (seconds - 10));
+                }
+            }
+            asked / 10
+        };
+        let mut crowd = Crowd::default();
+        let few = asked_of(&mut crowd, 20, 20);
+        assert!((100..=20 * 20).contains(&few), "{few} a second");
+        let many = asked_of(&mut crowd, 8000, 40);
+        assert!((200..=8192).contains(&many), "{many} a second");
+        assert!(asked_of(&mut crowd, 20, 40) > 50, "and soon again when they are few");
     }
 }

@@ -42,7 +42,8 @@ pub(super) enum Kind {
     Kept,
     /// or: "You are forgotten." Also to who speaks of what was forgotten.
     Forgotten,
-    /// The answer to [`Kind::Open`] of a stranger where too many are known: "I am here; ask again in a while." Nothing is kept of it.
+    /// The answer to [`Kind::Open`] of a stranger where too many are known: "I am here; ask again in so many milliseconds" (in place of the turn).
+    /// Nothing is kept of it.
     Later,
 }
 

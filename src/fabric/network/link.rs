@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
@@ -103,6 +104,9 @@ impl Made {
     }
 }
 
+/// A peer that has no room is asked again after so long at the latest.
+const PUT_OFF_MOST_MS: u32 = 30_000;
+
 /// A number that comes with a write of a remote command or its reply.
 pub const COMMANDED: u32 = 15 << 28;
 
@@ -126,8 +130,8 @@ pub struct Link {
     limits: Limits,
     /// Answers that have come.
     answers: AtomicU32,
-    /// The peer has answered that it has no room now.
-    put_off: AtomicBool,
+    /// The peer has answered that it has no room now, but perhaps in so many milliseconds; 0: it has not.
+    put_off: AtomicU32,
     posted: Mutex<Posted>,
     /// Requests may be posted: the connection is there.
     up: AtomicBool,
@@ -175,7 +179,7 @@ impl Link {
             arrived: Arc::default(),
             limits,
             answers: AtomicU32::new(0),
-            put_off: AtomicBool::new(false),
+            put_off: AtomicU32::new(0),
             posted: Mutex::new(Posted {
                 last: 0,
                 silent: 0,
@@ -266,13 +270,14 @@ impl Link {
     pub(super) fn count_answer(&self) {
         self.answers.fetch_add(1, Ordering::AcqRel);
     }
-    /// The peer has no room now.
-    pub(super) fn is_put_off(&self) {
-        self.put_off.store(true, Ordering::Release);
+    /// The peer has no room for so many milliseconds.
+    pub(super) fn is_put_off(&self, ms: u32) {
+        self.put_off.store(ms.clamp(1, PUT_OFF_MOST_MS), Ordering::Release);
     }
-    /// Has it said so since this was asked last?
-    pub fn takes_put_off(&self) -> bool {
-        self.put_off.swap(false, Ordering::AcqRel)
+    /// Has it said so since this was asked last, and for how long?
+    pub fn takes_put_off(&self) -> Option<Duration> {
+        let ms = self.put_off.swap(0, Ordering::AcqRel);
+        (ms != 0).then(|| Duration::from_millis(u64::from(ms)))
     }
     pub(super) fn answers(&self) -> u32 {
         self.answers.load(Ordering::Acquire)

@@ -127,13 +127,26 @@ impl Shared {
     /// Looks at all connections, and notes when one that is between two states is to be looked at again.
     pub(super) fn tick(&self) {
         self.due_ns.store(SETTLED, Ordering::Release);
-        let due = self.links().iter().map(|link| self.advance(link).min(self.tend_rest(link))).min().unwrap_or(SETTLED);
+        // They are many, and the network has been looked at.
+        let due = self
+            .links()
+            .iter()
+            .map(|link| {
+                link.take_completions();
+                self.go_on(link).min(self.tend_rest(link))
+            })
+            .min()
+            .unwrap_or(SETTLED);
         self.due_ns.fetch_min(due.min(self.switch_ways()), Ordering::AcqRel);
     }
 
     /// Does what can be done for a connection now. When it is to be looked at again, unless a packet comes before; [`SETTLED`]: not at all.
     pub(super) fn advance(&self, link: &Link) -> u64 {
         link.poll();
+        self.go_on(link)
+    }
+
+    fn go_on(&self, link: &Link) -> u64 {
         let now = now_ns();
         let heeded = link.heed(now);
         let Some(mut posted) = link.try_lock() else { return now + TICK_NS };

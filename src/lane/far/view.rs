@@ -112,6 +112,8 @@ impl Far {
     pub fn acked(&self, slot: usize) -> u64 {
         let Some(front) = self.front(slot) else { return 0 };
         let land = Land(front.landing[0].load(Ordering::Acquire));
-        front.whole_landing(land).map_or(0, |[ack, ..]| ack).max(front.ack.load(Ordering::Acquire))
+        let told = front.whole_landing(land).map_or(0, |[ack, ..]| ack).max(front.ack.load(Ordering::Acquire));
+        // Whoever posts for a message has all before it.
+        told.max(front.whole_posting().map_or(0, |posting| posting[3].saturating_sub(1)))
     }
 }

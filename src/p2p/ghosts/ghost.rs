@@ -16,8 +16,8 @@ use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::{Kind, Land};
 use crate::p2p::endpoint::WORLD_EPOCH;
 
-/// From saying something to saying it again, at first and at most; and to a peer that has no room.
-const PATIENCE_NS: [u64; 3] = [20_000_000, 250_000_000, 4_000_000_000];
+/// From saying something to saying it again, at first and at most.
+const PATIENCE_NS: [u64; 2] = [20_000_000, 250_000_000];
 /// A ghost that nothing is to be told to looks again after this.
 const IDLE_NS: u64 = 500_000_000;
 /// The same of one that has something to do which nobody tells of.
@@ -33,7 +33,7 @@ pub(super) enum Stage {
     Greets,
     /// It wants a connection.
     Connects,
-    /// Its message has left.
+    /// Its messages leave, and it waits for the answer.
     Sent,
     /// The answer has come.
     Answered,
@@ -47,11 +47,13 @@ pub(super) struct Errand {
     card: Card,
     said_ns: u64,
     patience: u64,
+    /// Messages that have left.
+    sent: u32,
 }
 
 impl Errand {
     pub fn new(to: u32, card: Card) -> Errand {
-        Errand { to, card, said_ns: 0, patience: PATIENCE_NS[0] }
+        Errand { to, card, said_ns: 0, patience: PATIENCE_NS[0], sent: 0 }
     }
 }
 
@@ -109,7 +111,7 @@ impl Ghost {
         let terms = Terms {
             keep: None,
             strict: false,
-            places: [PLACES_MOST; 3],
+            places: [0, PLACES_MOST, PLACES_MOST],
             ways: Choice::Busiest { fits: false },
             patience: PATIENCE,
             // The nodes of real ranks come before those of ghosts.
@@ -135,9 +137,12 @@ impl Ghost {
             None => self.state.far().is_some(),
         }
     }
-    /// Is there one that it has not seen?
+    /// Is there one that it has not seen, or was its last one received, and there are more?
     pub fn has_come(&self, plan: &Plan) -> bool {
-        self.state.far().is_some_and(|far| is_there(&far, slot_of(plan), self.state.taken() + 1))
+        let Some(far) = self.state.far() else { return false };
+        let sent = self.errand.as_ref().map_or(plan.messages, |errand| errand.sent);
+        let goes_on = sent < plan.messages && far.link.is_up() && far.acked(slot_of(plan)) >= u64::from(sent);
+        goes_on || is_there(&far, slot_of(plan), self.state.taken() + 1)
     }
 
     /// Has nobody anything to do with it any more?
@@ -219,11 +224,13 @@ impl Ghost {
                     self.state.set(Stage::Connects);
                 }
                 Ok(None) => {
-                    let most = PATIENCE_NS[1 + usize::from(fabric.known(errand.to).is_some_and(|l| l.takes_put_off()))];
+                    // A peer that has no room says when it may have some.
+                    let put_off = fabric.known(errand.to).and_then(|link| link.takes_put_off());
+                    let longer = (errand.patience * 2).min(PATIENCE_NS[1]);
+                    let pause = put_off.map_or(errand.patience, |pause| pause.as_nanos() as u64);
+                    (errand.said_ns, errand.patience) = (now, longer);
                     // Many that began together do not come back together.
-                    let apart = u64::from(self.rank).wrapping_mul(0x9e37_79b9) % (errand.patience / 2).max(1);
-                    (errand.said_ns, errand.patience) = (now, (errand.patience * 2).min(most));
-                    return now + errand.patience / 2 + apart;
+                    return now + pause + u64::from(self.rank).wrapping_mul(0x9e37_79b9) % pause.max(1);
                 }
                 Err(e) => {
                     common.is_in_trouble(self.rank, e.detail());
@@ -240,20 +247,29 @@ impl Ghost {
             if !far.is_ready(slot) {
                 return now + SOON_NS;
             }
-            let words = [u64::from(self.rank), !u64::from(self.rank)];
-            let land = Land::new(1, 0, Kind::FarInline, 8 * words.len(), WORLD_EPOCH);
-            if far.land(slot, land, &words).is_err() {
-                return now + SOON_NS;
-            }
             self.state.set(Stage::Sent);
         }
         if self.state.stage() == Stage::Sent {
+            if errand.sent < common.plan.messages {
+                far.link.poll();
+                if far.acked(slot) < u64::from(errand.sent) || !far.is_ready(slot) {
+                    return now + SOON_NS;
+                }
+                let words = common.plan.says(self.rank, errand.sent);
+                let land = Land::new(u64::from(errand.sent) + 1, 0, Kind::FarInline, 8 * words.len(), WORLD_EPOCH);
+                if far.land(slot, land, &words).is_err() {
+                    return now + SOON_NS;
+                }
+                errand.sent += 1;
+                return now + SOON_NS;
+            }
             if !is_there(&far, slot, 1) {
                 far.link.poll();
                 return now + SOON_NS;
             }
             let told = far.landing(slot).map(|(_, [first, second, _])| [first, second]);
-            if told != Some([!u64::from(self.rank), u64::from(self.rank)]) {
+            let [first, second] = common.plan.says(self.rank, errand.sent - 1);
+            if told != Some([second, first]) {
                 common.is_in_trouble(self.rank, &format!("has answered {told:x?}"));
             }
             far.acknowledge(slot, 1, When::WithNext);
@@ -262,7 +278,7 @@ impl Ghost {
         }
         if self.state.stage() == Stage::Answered {
             far.tend();
-            if far.owes() || far.acked(slot) < 1 {
+            if far.owes() || far.acked(slot) < u64::from(errand.sent) {
                 return now + SOON_NS;
             }
             self.state.set(Stage::Quiet);

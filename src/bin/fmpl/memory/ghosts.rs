@@ -2,7 +2,7 @@
 //! forgotten.
 //!
 //! Four ranks are processes, on one node; this process answers for all others ([`fmpl::p2p::ghosts`]). Each of the four receives the messages of
-//! its share of the ghosts one after the other, and answers each.
+//! its share of the ghosts, looks whether they come in their order, and answers the last.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -19,9 +19,11 @@ use super::{kernel, proc_kb};
 const RANK: &str = "INFO_MEMORY_GHOSTS";
 /// Ranks that are processes.
 const REAL: u32 = 4;
+/// Messages of each ghost.
+const EACH: u32 = 2;
 /// Ghosts that are not answered yet, at most.
 const AT_ONCE: usize = 128;
-/// Messages that a rank receives at a time.
+/// Ghosts from which a rank receives at a time.
 const TOGETHER: usize = 32;
 /// A rank that speaks to ghosts in turn is looked at after so many, and after the last.
 const WARM: u64 = 256;
@@ -33,7 +35,7 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 /// Starts the job, or is one of its ranks.
 pub fn main(world: u32, ghosts: u32, [in_turn, incast]: [bool; 2], json: bool) -> ExitCode {
     let at_once = if incast { ghosts as usize } else { AT_ONCE };
-    let plan = Plan { world, real: REAL, errands: ghosts, index: 0, at_once, answers: in_turn, incast };
+    let plan = Plan { world, real: REAL, errands: ghosts, index: 0, messages: EACH, at_once, answers: in_turn, incast };
     let done = match std::env::var_os(RANK) {
         Some(_) => rank(plan).map(|()| None).map_err(|e| e.to_string()),
         None => start(plan, json).map(Some),
@@ -141,14 +143,23 @@ impl Look {
     }
 }
 
+/// A rank of the job. It ends by itself: ghosts are in no barrier, so there is no finalize of the usual kind, whatever happens.
 fn rank(plan: Plan) -> fmpl::Result<()> {
     let job = fmpl::init(plan.index + 1)?;
+    if let Err(e) = looked_at(&job, plan) {
+        eprintln!("fmpl info: {e}");
+        std::process::exit(1);
+    }
+    std::process::exit(0)
+}
+
+fn looked_at(job: &Job, plan: Plan) -> fmpl::Result<()> {
     let (world, launch) = (job.world(), &endpoint()?.launch);
     let me = launch.rank();
     // The tables of the kernel are read once before, since that takes memory too.
-    Look::now(&job)?;
+    Look::now(job)?;
     launch.fence()?;
-    let before = Look::now(&job)?;
+    let before = Look::now(job)?;
     launch.fence()?;
     if me == 0 {
         launch.put(COME, b"1")?;
@@ -163,7 +174,7 @@ fn rank(plan: Plan) -> fmpl::Result<()> {
         }
         n += some.len() as u64;
         if plan.answers && n == WARM {
-            warm = Some(Look::now(&job)?);
+            warm = Some(Look::now(job)?);
         }
     }
     if let Some(first) = mine.clone().next().filter(|_| plan.answers) {
@@ -173,7 +184,7 @@ fn rank(plan: Plan) -> fmpl::Result<()> {
     // What is not within the budget is forgotten by itself.
     std::thread::sleep(Duration::from_millis(500));
     launch.fence()?;
-    let with = Look::now(&job)?;
+    let with = Look::now(job)?;
     launch.fence()?;
     if me == 0 {
         launch.put(GO, b"1")?;
@@ -183,30 +194,30 @@ fn rank(plan: Plan) -> fmpl::Result<()> {
         std::thread::sleep(Duration::from_millis(10));
     }
     launch.fence()?;
-    let after = Look::now(&job)?;
+    let after = Look::now(job)?;
     let [looks @ .., warm] = [&before, &with, &after, warm.as_ref().unwrap_or(&with)].map(Look::as_json);
     println!(
         "{}",
         json!({ "rank": me, "ghosts": n, "seconds": seconds, "warm": warm, "before": looks[0], "with": looks[1], "after": looks[2] })
     );
-    // Ghosts are in no barrier: so this is no finalize.
-    launch.finalize()?;
-    std::process::exit(0)
+    launch.finalize()
 }
 
-/// Receives some ghosts' messages, and answers them.
+/// Receives some ghosts' messages, each in their order, and answers the last.
 fn answer(world: &Comm<'_>, plan: &Plan, errands: &[u32]) -> fmpl::Result<()> {
     let ghosts: Vec<u32> = errands.iter().map(|errand| plan.ghost(*errand)).collect();
     let mut told = vec![[0u64; 2]; ghosts.len()];
-    world.scope(|s| {
-        let mut begun = Vec::with_capacity(ghosts.len());
-        for (ghost, told) in ghosts.iter().zip(&mut told) {
-            begun.push(s.irecv(&mut told[..], *ghost as usize, plan.index)?);
-        }
-        begun.into_iter().try_for_each(|request| request.wait().map(drop))
-    })?;
+    for n in 0..plan.messages {
+        world.scope(|s| {
+            let mut begun = Vec::with_capacity(ghosts.len());
+            for (ghost, told) in ghosts.iter().zip(&mut told) {
+                begun.push(s.irecv(&mut told[..], *ghost as usize, plan.index)?);
+            }
+            begun.into_iter().try_for_each(|request| request.wait().map(drop))
+        })?;
+        ghosts.iter().zip(&told).try_for_each(|(ghost, told)| is_said(*ghost, *told, plan.says(*ghost, n)))?;
+    }
     for (ghost, mut told) in ghosts.into_iter().zip(told) {
-        is_said(ghost, told, [u64::from(ghost), !u64::from(ghost)])?;
         told.reverse();
         world.send(&told, ghost as usize, plan.index)?;
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, LATER_PATIENCE, Links, Shared, WINDOW_BYTES};
+use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
@@ -97,11 +97,11 @@ impl Fabric {
                 done(&link).is_some() || links.refused.contains_key(&peer) || link.has_ended()
             });
             let later = link.takes_put_off();
-            if later {
+            if let Some(pause) = later {
                 // It is there, and has no room now.
-                deadline = now_ns() + timeout.as_nanos() as u64;
+                deadline = now_ns() + (timeout + pause).as_nanos() as u64;
             }
-            patience = (patience * 2).min(if later { LATER_PATIENCE } else { LAST_PATIENCE });
+            patience = later.unwrap_or((patience * 2).min(LAST_PATIENCE));
         }
     }
 
@@ -310,7 +310,7 @@ impl Shared {
                     (hooks.came_up)(&link);
                 }
             }
-            Kind::Later => link.is_put_off(),
+            Kind::Later => link.is_put_off(hello.turn),
             Kind::Broken => link.hear(Reason::of(hello.turn)),
             Kind::Left => {
                 link.end_is_known();

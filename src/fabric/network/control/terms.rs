@@ -69,7 +69,7 @@ pub struct Terms {
     pub keep: Option<Bounds>,
     /// See [`Fabric::strict`](crate::fabric::network::control::Fabric::strict).
     pub strict: bool,
-    /// Connections, contexts and rings of all processes of a node.
+    /// Connections, contexts and rings of all processes of a node; 0 connections: they take no places of their own.
     pub places: [usize; 3],
     /// Which way peers take, where the device has both.
     pub ways: Choice,

@@ -88,9 +88,18 @@ fn cause(pair: &dyn Pair, c: &Completion) -> (Reason, String) {
 impl Link {
     /// Takes completions. Cheap when there are none; one thread at a time.
     pub fn poll(&self) {
+        self.take(|pair, done| pair.poll(done));
+    }
+
+    /// The same behind a look at the whole network.
+    pub(in crate::fabric::network) fn take_completions(&self) {
+        self.take(|pair, done| pair.completions(done));
+    }
+
+    fn take(&self, poll: impl FnOnce(&dyn Pair, &mut dyn FnMut(Completion)) -> Result<()>) {
         let Ok(one) = self.queue.try_lock() else { return };
         let Some(pair) = &*one else { return };
-        let polled = pair.poll(&mut |c| {
+        let polled = poll(&**pair, &mut |c| {
             self.taken.fetch_add(1, Ordering::Relaxed);
             match c.status {
                 Status::Done => {}

@@ -65,6 +65,8 @@ impl Shared {
         }
         let (way, taken) = if self.device.has_ways() {
             self.way_to_take(link, posted, now)
+        } else if !self.counts_pairs() {
+            (Way::Connected, None)
         } else {
             let Some(place) = take(&room, Which::Pairs) else { return missing(Which::Pairs) };
             (Way::Connected, Some(Taken { room, place }))
@@ -86,6 +88,11 @@ impl Shared {
             Err(e) => link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail())),
         }
         None
+    }
+
+    /// Does all that may be up take a place among the connections? Otherwise contexts are what others ask for, whichever way a peer is reached.
+    fn counts_pairs(&self) -> bool {
+        self.places[Which::Pairs as usize] > 0 && !self.device.has_ways()
     }
 
     /// The peers whose connections wait for such a place, in the order in which they came, perhaps with this one.
@@ -133,7 +140,7 @@ impl Shared {
         let may = |peer| self.known(peer).is_some_and(|link| may_go(&link, leaving));
         let Some(first) = room.least_useful(idle, 0, may) else {
             // A connection that is given up for a context takes its own along; so does a peer that is reached without one.
-            let table = if self.device.has_ways() { Which::Contexts } else { Which::Pairs };
+            let table = if self.counts_pairs() { Which::Pairs } else { Which::Contexts };
             return leaving == Which::Contexts && self.make_room_in(table, Which::Pairs, wanted);
         };
         // Whoever speaks to one peer after the other would wait each time: so some more go that were not used for long.
@@ -166,7 +173,7 @@ impl Shared {
         let tables = [Which::Pairs, Which::Contexts];
         for table in tables.into_iter().filter(|table| [*table, Which::Contexts].contains(&which)) {
             for link in rooms[table as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
-                let leaving = if self.device.has_ways() && link.is_up() { Which::Pairs } else { table };
+                let leaving = if !self.counts_pairs() && link.is_up() { Which::Pairs } else { table };
                 if may_go(&link, leaving) {
                     self.give_up(&link, leaving, which);
                 }
