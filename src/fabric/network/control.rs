@@ -32,6 +32,8 @@ use crate::base::thread::{self, Started};
 pub use contact::Contact;
 pub use terms::{Close, Hooks, OnNumber, Terms, Who};
 
+/// What is said of all peers when this process ends its part.
+pub(super) const FINALIZED: &str = "is left: this process has finalized";
 /// From one request to its first repetition; later ones wait longer.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
 const LAST_PATIENCE: Duration = Duration::from_millis(250);
@@ -299,7 +301,7 @@ impl Fabric {
             thread.join();
         }
         self.shared.cache.stop();
-        self.links().iter().for_each(|link| link.fail(Reason::Other, "is left: this process has finalized".into()));
+        self.links().iter().for_each(|link| link.fail(Reason::Other, FINALIZED.into()));
         self.shared.bury_all();
     }
 
@@ -348,6 +350,10 @@ impl Shared {
     /// Wakes the thread.
     pub fn wake(&self) {
         self.device.wake();
+    }
+    /// Is this process about to end its part?
+    pub fn stops(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
     }
     /// Is the caller the fabric's thread?
     pub fn is_its_thread(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Error, Result};
 use crate::base::lock::MutexGuard;
 use crate::base::thread::{sleep, yield_core};
-use crate::fabric::network::control::FIRST_PATIENCE;
+use crate::fabric::network::control::{FINALIZED, FIRST_PATIENCE};
 use crate::fabric::network::device::{Change, Data, Pair, Piece, Place, Request, What};
 use crate::fabric::network::record::Record;
 
@@ -87,6 +87,11 @@ impl Link {
             }
             drop(posted);
             let Some(home) = self.home.upgrade() else { return Err(self.broken()) };
+            // Who ends this process's part waits for the fabric's thread, and a peer that has left connects to nobody.
+            if home.is_its_thread() && home.stops() {
+                self.fail(Reason::Other, FINALIZED.into());
+                return Err(self.broken());
+            }
             home.wait_for(self);
         }
     }
