@@ -191,6 +191,13 @@ impl Receiver {
         if let Some(mine) = far.slot(self.slot) {
             *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = region;
         }
+        if !far.link.is_up() {
+            // The message may come meanwhile: the last one of a peer that has left then, and makes no connection any more.
+            far.link.until_up(|| self.look().is_none());
+            if self.look().is_some() {
+                return;
+            }
+        }
         self.say_posted(far, key);
         if far.is_pending(self.slot, self.seq) {
             far.call(Call::Posted);

@@ -75,6 +75,15 @@ impl Link {
         self.come_up()
     }
 
+    /// Waits for the connection, which is made, or made again, if need be; no longer than `goes_on`.
+    #[cold]
+    pub fn until_up(&self, goes_on: impl Fn() -> bool) {
+        while self.failure().is_none() && !self.lock().hand.is_up() && goes_on() {
+            let Some(home) = self.home.upgrade() else { return };
+            home.wait_for(self);
+        }
+    }
+
     #[cold]
     fn come_up(&self) -> Result<MutexGuard<'_, Posted>> {
         loop {
