@@ -30,6 +30,7 @@
 //! ```
 
 use crate::base::atomics::{AtomicU32, AtomicU64};
+use crate::fabric::shm::region::{ARENAS_AT, LANES_AT, PLACES_AT, REGION_END};
 use static_assertions::const_assert;
 
 /// Indices of the library's own below the user's, in each communicator: the first slots of a lane.
@@ -135,7 +136,7 @@ pub const UNIT_SLOTS: usize = 64;
 /// Bytes of a unit.
 pub const UNIT_BYTES: u64 = 1 << 20;
 /// Units that a pair of ranks has for all its communicators. The last one stands for the world.
-pub const UNITS: usize = 1 << 20;
+pub const UNITS: usize = 1 << 18;
 /// The unit under which a rank tells of the world.
 pub const WORLD_UNIT: u32 = UNITS as u32 - 1;
 
@@ -267,6 +268,10 @@ pub const LANE_BYTES: usize = LONG_ANNEX_AT + 3 * SLOTS * LONG_ANNEX_BYTES;
 pub const LANE_STRIDE: u64 = 2 << 30;
 
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
+/// Most ranks of a job.
+const RANKS_MOST: u64 = 1 << 23;
+const_assert!(LANES_AT + RANKS_MOST * LANE_STRIDE <= ARENAS_AT);
+const_assert!(PLACES_AT + RANKS_MOST * UNITS as u64 * UNIT_BYTES <= REGION_END);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(2 * RING_CHUNKS < RING_FLAG_LINES);
 const_assert!(

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!  handle    0 | use 19 | place 12
-//!  lane of ranks a < b of the world: in a's region at PLACES_AT + b * 1 TiB + unit * 1 MiB
+//!  lane of ranks a < b of the world: in a's region at PLACES_AT + b * 256 GiB + unit * 1 MiB
 //! ```
 
 use std::collections::BTreeMap;

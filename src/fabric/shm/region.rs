@@ -15,7 +15,7 @@
 //!             ├────────────────────────┤  80 KiB
 //!             ┆                        ┆
 //!  LIVES_AT   ├────────────────────────┤  1 GiB
-//!             │ lives (8 MiB)          │  which communicator has each unit, by its epoch
+//!             │ lives (2 MiB)          │  which communicator has each unit, by its epoch
 //!             ├────────────────────────┤
 //!             ┆                        ┆
 //!  RMA_AT     ├────────────────────────┤  2 GiB
@@ -32,13 +32,13 @@
 //!             │ fmpl_alloc             │
 //!  LANES_AT   ├────────────────────────┤  2 TiB
 //!             │ lanes of the world     │
-//!  ARENAS_AT  ├────────────────────────┤   8 PiB
+//!  ARENAS_AT  ├────────────────────────┤  32 PiB
 //!             │ arenas of collectives  │
-//!  ANY_AT     ├────────────────────────┤  16 PiB
+//!  ANY_AT     ├────────────────────────┤  64 PiB
 //!             │ rings of any source    │
-//!  PLACES_AT  ├────────────────────────┤  32 PiB
+//!  PLACES_AT  ├────────────────────────┤   2 EiB
 //!             │ of other communicators │
-//!  REGION_END └────────────────────────┘  64 PiB
+//!  REGION_END └────────────────────────┘   4 EiB
 //! ```
 //!
 //! The owner holds a [`Region`], everybody else a [`PeerRegion`], which is checked from seals to layout version before any of

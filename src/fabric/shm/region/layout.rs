@@ -3,7 +3,7 @@
 use super::*;
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 27;
+pub const LAYOUT_VERSION: u32 = 28;
 
 /// Where the owner's pulse is, a word: see [`pulse`](super::super::pulse). A region of before it has 0 there, which is no pulse.
 pub const PULSE_AT: u64 = 2048;
@@ -49,16 +49,16 @@ pub const HEAP_AT: u64 = 1 << 40;
 pub const LANES_AT: u64 = 1 << 41;
 
 /// Where the rings begin in which messages of any source arrive.
-pub const ANY_AT: u64 = 1 << 54;
+pub const ANY_AT: u64 = 1 << 56;
 
 /// Where the lanes of communicators other than the world begin.
-pub const PLACES_AT: u64 = 1 << 55;
+pub const PLACES_AT: u64 = 1 << 61;
 
 /// Where the arenas of collective calls begin, of the communicators whose first member this rank is.
-pub const ARENAS_AT: u64 = 1 << 53;
+pub const ARENAS_AT: u64 = 1 << 55;
 
 /// The length of the file.
-pub const REGION_END: u64 = 1 << 56;
+pub const REGION_END: u64 = 1 << 62;
 
 /// "FMPLREGN", so that a dump shows it.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FMPLREGN");
