@@ -13,6 +13,7 @@ mod bulk;
 mod chain;
 mod forget;
 pub(super) mod lend;
+mod post;
 mod short;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::fabric::network::control::Hooks;
 use crate::fabric::network::link::ending::Reason;
 use crate::fabric::network::link::{COMMANDED, Last, Link};
 use crate::fabric::shm::region::SPOOL_WINDOW;
-use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
+use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, WITHDRAWN};
 use crate::lane::record::*;
 use crate::lane::{BlockRef, Lane, SendState, WayTaken};
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -40,10 +41,6 @@ use bulk::{RUN_FROM, span, start};
 pub(super) use bulk::{Remote, fetch_into, fetch_words, registered, transfer};
 pub use forget::Lately;
 pub(super) use short::{recv_far, send_far};
-
-/// Receive buffers of fewer bytes are not registered, where registering costs more than a copy: their messages come by landing or through
-/// the spool.
-const REGISTER_FROM: usize = 16 << 10;
 
 impl Sender {
     /// Sends a short message without waiting; everything before it is received. `false`: not possible now, or never again.
@@ -182,53 +179,6 @@ impl Sender {
 }
 
 impl Receiver {
-    /// Posts at the peer, with the buffer registered if it is worth it.
-    pub(super) fn post_far(&self, far: &Far) {
-        let cap = self.posted_cap();
-        let span = span(self.data, 0, cap).filter(|_| cap >= REGISTER_FROM.min(far.link.limits().copy_most as usize));
-        let region = span.and_then(|run| registered(far, run, true));
-        let key = region.as_ref().map(|r| r.rkey());
-        if let Some(mine) = far.slot(self.slot) {
-            *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = region;
-        }
-        if !far.link.is_up() {
-            // The message may come meanwhile: the last one of a peer that has left then, and makes no connection any more.
-            far.link.until_up(|| self.look().is_none());
-            if self.look().is_some() {
-                return;
-            }
-        }
-        self.say_posted(far, key);
-        if far.is_pending(self.slot, self.seq) {
-            far.call(Call::Posted);
-        }
-    }
-
-    /// The receive ends without its message, and its buffer is the caller's again. A peer that is late could still put something there when it
-    /// answers: so it is lost, if it may.
-    pub(super) fn let_go(&self) {
-        let Some((far, mine)) = self.lane.far().and_then(|far| Some((far, far.slot(self.slot)?))) else { return };
-        let mut buffer = mine.buffer.lock().unwrap_or_else(|e| e.into_inner());
-        if buffer.is_some() && !far.link.has_ended() {
-            let why = far.link.lateness().unwrap_or("is cut off: a receive that it may write to has ended").to_owned();
-            far.link.fail(Reason::Silent, why);
-        }
-        *buffer = None;
-    }
-
-    /// Bytes that may be put into the buffer: none, where the message is wanted as a loan.
-    fn posted_cap(&self) -> usize {
-        if self.wants_loan { 0 } else { self.cap }
-    }
-
-    /// Tells the peer of the posting; `key`: of its buffer.
-    fn say_posted(&self, far: &Far, key: Option<u32>) {
-        let (addr, kind, shape) = posting_of(&self.data);
-        let hint = if key.is_some() { HINT_KEYED } else { 0 };
-        let meta = Posting::meta(kind, hint, self.lane.epoch) | (key.unwrap_or(0) as u64) << 32;
-        let _ = far.post(self.slot, self.seq, &FarPosting { addr: addr as u64, cap: self.posted_cap(), meta, shape });
-    }
-
     /// Delivers a message by its landing; its length. What the landing says is read from the front, not from the view, which lies in shared
     /// memory: so the peer is not asked for what another rank of this node has written there.
     pub(super) fn take_far_landing(&self, far: &Far) -> Result<usize, Error> {
@@ -297,17 +247,6 @@ fn arrived(land: Land, [first, second, third]: [u64; 3]) -> Option<Arrived> {
         }
         _ => return None,
     })
-}
-
-/// Where a receive's message goes, as it is posted.
-fn posting_of(data: &Layout) -> (*mut u8, PostingKind, [u64; 3]) {
-    match data.form() {
-        Form::Contiguous(run) => (run.ptr(), PostingKind::Contiguous, [0; 3]),
-        Form::Block { ptr, block } => {
-            (ptr, PostingKind::Block, [block.run as u64, block.count as u64, block.stride as u64])
-        }
-        Form::List { iov, n } => (iov.cast_mut().cast(), PostingKind::List, [0, n as u64, 0]),
-    }
 }
 
 /// Writes a word of four bytes into the peer's spool.

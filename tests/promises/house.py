@@ -26,6 +26,7 @@ HOUSE_NEW = [
     ("src/fabric/verbs/rings.rs", "the same: room for one peer's"),
     ("src/fabric/two_ways.rs", "both, and who takes which"),
     ("src/fabric/network/costs.rs", "the same: what it costs here"),
+    ("src/fabric/network/kept.rs", "the same: connections that are kept"),
     ("src/fabric/network/switching.rs", "the same: changes between them"),
     ("src/fabric/served/", "what both of them do in a device's place"),
     ("src/launch/daemon/", "jobs on several machines: the daemons"),
