@@ -87,6 +87,36 @@ fn kernel() -> u64 {
     own + ["/memfd:", "/dev/infiniband"].map(fmpl::comm::mapped_by).iter().sum::<u64>()
 }
 
+/// What this rank has counted so far: connections, registrations, changes of ways, messages by way.
+fn counts(job: &fmpl::Job) -> fmpl::Result<()> {
+    let counts = [
+        ("queue pairs", Counter::RdmaPairs),
+        ("contexts (peers that may write into memory of this rank)", Counter::RdmaContexts),
+        ("contexts put away for others", Counter::RdmaPutAway),
+        ("connections given up for others", Counter::RdmaRetired),
+        ("peers forgotten", Counter::RdmaForgotten),
+        ("registrations of the program's memory that are kept", Counter::Registrations),
+        ("bytes of these, which are the program's", Counter::RegisteredBytes),
+        ("times that a message found its memory registered", Counter::RegistrationsFound),
+        ("registrations made since none was found", Counter::RegistrationsMade),
+    ];
+    for (name, which) in counts {
+        println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);
+    }
+    let fabric = fmpl::p2p::endpoint::endpoint()?.fabric_here();
+    if let Some([connected, rings, _, declined, again, kept]) = fabric.and_then(|fabric| fabric.switches()) {
+        println!("{:>12} {connected:>+12}  times that a peer was connected, by FMPL_CONNECT", "");
+        println!("{:>12} {rings:>+12}  times that a peer had a ring of receive buffers of its own (FMPL_RINGS)", "");
+        println!("{:>12} {kept:>+12}  of these connections that had been kept from an earlier time", "");
+        println!("{:>12} {declined:>+12}  of these turns that had no place at the other end", "");
+        println!("{:>12} {again:>+12}  peers connected again within seconds", "");
+    }
+    for ((_, way), [messages, bytes]) in WayTaken::ALL.into_iter().zip(job.traffic()?.taken).filter(|(_, n)| n[0] > 0) {
+        println!("{:>12} {messages:>+12}  messages of {bytes} bytes in all by the way: {way}", "");
+    }
+    Ok(())
+}
+
 fn rank() -> fmpl::Result<()> {
     let job = fmpl::init(INDICES)?;
     let world = job.world();
@@ -113,36 +143,7 @@ fn rank() -> fmpl::Result<()> {
     let (after, kernel_after) = measure()?;
     if me == 0 {
         report(&before, &after, kernel_after.saturating_sub(kernel_before));
-        let counts = [
-            ("queue pairs", Counter::RdmaPairs),
-            ("contexts (peers that may write into memory of this rank)", Counter::RdmaContexts),
-            ("contexts put away for others", Counter::RdmaPutAway),
-            ("connections given up for others", Counter::RdmaRetired),
-            ("peers forgotten", Counter::RdmaForgotten),
-            ("registrations of the program's memory that are kept", Counter::Registrations),
-            ("bytes of these, which are the program's", Counter::RegisteredBytes),
-            ("times that a message found its memory registered", Counter::RegistrationsFound),
-            ("registrations made since none was found", Counter::RegistrationsMade),
-        ];
-        for (name, which) in counts {
-            println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);
-        }
-        let fabric = fmpl::p2p::endpoint::endpoint()?.fabric_here();
-        if let Some([connected, rings, _, declined, again, kept]) = fabric.and_then(|fabric| fabric.switches()) {
-            println!("{:>12} {connected:>+12}  times that a peer was connected, by FMPL_CONNECT", "");
-            println!(
-                "{:>12} {rings:>+12}  times that a peer had a ring of receive buffers of its own (FMPL_RINGS)",
-                ""
-            );
-            println!("{:>12} {kept:>+12}  of these connections that had been kept from an earlier time", "");
-            println!("{:>12} {declined:>+12}  of these turns that had no place at the other end", "");
-            println!("{:>12} {again:>+12}  peers connected again within seconds", "");
-        }
-        for ((_, way), [messages, bytes]) in
-            WayTaken::ALL.into_iter().zip(job.traffic()?.taken).filter(|(_, n)| n[0] > 0)
-        {
-            println!("{:>12} {messages:>+12}  messages of {bytes} bytes in all by the way: {way}", "");
-        }
+        counts(&job)?;
     }
     // Nobody uses them: what a member keeps of a communicator as such. (The first ones make contacts, and room for more.)
     let make = |n: usize| (0..n).map(|_| world.duplicate()).collect::<fmpl::Result<Vec<_>>>();

@@ -267,11 +267,7 @@ impl Ghost {
                 far.link.poll();
                 return now + SOON_NS;
             }
-            let told = far.landing(slot).map(|(_, [first, second, _])| [first, second]);
-            let [first, second] = common.plan.says(self.rank, errand.sent - 1);
-            if told != Some([second, first]) {
-                common.is_in_trouble(self.rank, &format!("has answered {told:x?}"));
-            }
+            check_answer(common, &far, slot, self.rank, errand.sent - 1);
             far.acknowledge(slot, 1, When::WithNext);
             self.state.taken.store(1, Ordering::Release);
             self.state.set(Stage::Answered);
@@ -345,5 +341,14 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
             lock(&cards.cards).get(&rank).copied().ok_or_else(absent)
         }),
         tables: Box::new(move || Some(tables.clone())),
+    }
+}
+
+/// The answer says the words of the last message, the other way round.
+fn check_answer(common: &Common, far: &Far, slot: usize, rank: u32, last: u32) {
+    let told = far.landing(slot).map(|(_, [first, second, _])| [first, second]);
+    let [first, second] = common.plan.says(rank, last);
+    if told != Some([second, first]) {
+        common.is_in_trouble(rank, &format!("has answered {told:x?}"));
     }
 }
