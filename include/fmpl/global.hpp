@@ -95,6 +95,14 @@ template <class T, class Four, class Eight> outcome<global::operation> atomic(T 
     if constexpr (sizeof(T) == 4) return begun(four(static_cast<uint32_t>(value)));
     else return begun(eight(static_cast<uint64_t>(value)));
 }
+/** The same of a call that takes one value. */
+template <class T, class Four, class Eight>
+outcome<global::operation> change(global::pointer<T> old, global::pointer<T> target, T value, global::operation after, Four four,
+                                  Eight eight) {
+    return atomic(
+        value, [&](uint32_t v) { return four(old.address(), target.address(), v, after.handle()); },
+        [&](uint64_t v) { return eight(old.address(), target.address(), v, after.handle()); });
+}
 
 } // namespace detail
 
@@ -176,29 +184,19 @@ template <class T> outcome<operation> copy(pointer<T> to, pointer<T> from, std::
 
 /** One of acp.h's atomic operations on `target`; what was there goes to `old`. */
 template <class T> outcome<operation> swap(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
-    return detail::atomic(
-        value, [&](uint32_t v) { return acp_swap4(old.address(), target.address(), v, after.handle()); },
-        [&](uint64_t v) { return acp_swap8(old.address(), target.address(), v, after.handle()); });
+    return detail::change(old, target, value, after, acp_swap4, acp_swap8);
 }
 template <class T> outcome<operation> add(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
-    return detail::atomic(
-        value, [&](uint32_t v) { return acp_add4(old.address(), target.address(), v, after.handle()); },
-        [&](uint64_t v) { return acp_add8(old.address(), target.address(), v, after.handle()); });
+    return detail::change(old, target, value, after, acp_add4, acp_add8);
 }
 template <class T> outcome<operation> bit_xor(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
-    return detail::atomic(
-        value, [&](uint32_t v) { return acp_xor4(old.address(), target.address(), v, after.handle()); },
-        [&](uint64_t v) { return acp_xor8(old.address(), target.address(), v, after.handle()); });
+    return detail::change(old, target, value, after, acp_xor4, acp_xor8);
 }
 template <class T> outcome<operation> bit_or(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
-    return detail::atomic(
-        value, [&](uint32_t v) { return acp_or4(old.address(), target.address(), v, after.handle()); },
-        [&](uint64_t v) { return acp_or8(old.address(), target.address(), v, after.handle()); });
+    return detail::change(old, target, value, after, acp_or4, acp_or8);
 }
 template <class T> outcome<operation> bit_and(pointer<T> old, pointer<T> target, T value, operation after = operation()) {
-    return detail::atomic(
-        value, [&](uint32_t v) { return acp_and4(old.address(), target.address(), v, after.handle()); },
-        [&](uint64_t v) { return acp_and8(old.address(), target.address(), v, after.handle()); });
+    return detail::change(old, target, value, after, acp_and4, acp_and8);
 }
 /** Sets `target` to `value` if it is `expected`. */
 template <class T>
