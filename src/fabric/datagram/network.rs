@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use super::carrier::{Carrier, Ring, SPOT, Spot};
 use super::channel::Channel;
-use super::channel::out::LEFT_ALONE;
 use super::home::{Home, SILENCE_NS};
 use super::udp::Udp;
 use super::weather::Weathered;
@@ -23,6 +22,7 @@ use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device
 use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
 use crate::fabric::network::region::Domain;
 use crate::fabric::served::frame::Name;
+use crate::fabric::served::held_back::LEFT_ALONE;
 use crate::fabric::served::limits;
 use crate::fabric::served::memory::Memory;
 use crate::fabric::served::port::Port;

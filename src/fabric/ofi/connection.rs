@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::changes::{SAID, Said};
@@ -22,6 +22,7 @@ use super::queue::{Inlets, Queue};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::network::device::{Access, Completion, End, OPAQUE, Pair, RECORD_MOST, Request, Status};
 use crate::fabric::network::region::{Arena, Domain};
+use crate::fabric::served::held_back::HeldBack;
 
 mod posting;
 #[cfg(all(test, not(any(loom, miri))))]
@@ -94,11 +95,8 @@ pub(super) struct Connection {
     loops: AtomicBool,
     /// Something is unsaid or unposted.
     owes: AtomicBool,
-    /// Something is held back; and in so many turns of waits it was left alone.
-    holds: AtomicBool,
-    turns: AtomicU32,
-    /// Somebody has waited since a record was posted last.
-    waited: AtomicBool,
+    /// Of what is held there.
+    held: HeldBack,
     /// The last request whose memory has been read, and all before it.
     read: AtomicU64,
     pairs: Arc<Mutex<Pairs>>,
@@ -152,9 +150,7 @@ impl Connection {
             copies,
             loops: AtomicBool::new(false),
             owes: AtomicBool::new(false),
-            holds: AtomicBool::new(false),
-            turns: AtomicU32::new(0),
-            waited: AtomicBool::new(true),
+            held: HeldBack::new(),
             read: AtomicU64::new(0),
             pairs: pairs.clone(),
             arrived,
@@ -323,7 +319,7 @@ impl Pair for Connection {
 
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
         let mut entries = [CqEntry::NONE; 16];
-        self.waited.store(true, Ordering::Relaxed);
+        self.held.sees_a_wait();
         self.flush();
         loop {
             let mut failed = None;

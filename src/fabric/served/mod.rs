@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `frame` | how a request goes from one end to the other |
+//! | `held_back` | when what is held back of a burst leaves |
 //! | `memory` | what peers may reach, by keys; words that are seen whole |
 //! | `unsure` | copies to and from memory of the program, which may go at any moment |
 //! | `news` | what has come, until somebody is told of it |
@@ -10,6 +11,7 @@
 //! | [`port`] | the address that is used, and how ends are named |
 
 pub(super) mod frame;
+pub(super) mod held_back;
 pub(super) mod memory;
 pub(super) mod news;
 pub mod port;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::greeting::Greeting;
@@ -19,6 +19,7 @@ use crate::base::lock::lock;
 use crate::fabric::network::device::{Change, Completion, Data, End, Pair, Piece, RECORD_MOST, Request, Status, What};
 use crate::fabric::network::link::PIECES;
 use crate::fabric::served::frame::{HEADER, Header, Kind, Name};
+use crate::fabric::served::held_back::HeldBack;
 use crate::fabric::served::port::Reached;
 use inn::{Asked, BUFFER, In};
 use out::{Out, Part, iov};
@@ -41,11 +42,8 @@ pub(super) struct Connection {
     /// Who has dialled.
     caller: OnceLock<Name>,
     out: Mutex<Out>,
-    /// Something has not left; and in so many turns of waits it was left alone.
-    holds: AtomicBool,
-    turns: AtomicU32,
-    /// Somebody has waited since a record was posted last.
-    waited: AtomicBool,
+    /// What has not left.
+    held: HeldBack,
     /// The last request whose bytes have all left.
     read: AtomicU64,
     inn: Mutex<In>,
@@ -88,9 +86,7 @@ impl Connection {
             socket: OnceLock::new(),
             caller: OnceLock::new(),
             out: Mutex::default(),
-            holds: AtomicBool::new(false),
-            turns: AtomicU32::new(0),
-            waited: AtomicBool::new(true),
+            held: HeldBack::new(),
             read: AtomicU64::new(0),
             inn: Mutex::default(),
             reads: Mutex::default(),
@@ -215,8 +211,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.home.forget(self.name.number);
-        let owing = (self.owed.load(Ordering::Relaxed) != 0) as usize + self.holds.load(Ordering::Relaxed) as usize;
-        self.home.owing.fetch_sub(owing, Ordering::Relaxed);
+        self.home.owing.fetch_sub((self.owed.load(Ordering::Relaxed) != 0) as usize, Ordering::Relaxed);
+        self.held.ends(&self.home.owing);
         if let Some(fd) = self.fd() {
             self.home.watch.remove(fd);
         }
@@ -290,10 +286,10 @@ impl Pair for Connection {
         match data {
             Data::Record(record) => {
                 bytes[n..][..len].copy_from_slice(record);
-                let burst = self.is_in_a_burst(out);
+                let burst = self.held.is_in_a_burst(&mut out.posted_ns);
                 self.push_bytes(out, &bytes[..n + len], later || burst);
                 if burst {
-                    self.is_waited_for();
+                    self.held.is_waited_for();
                 }
             }
             Data::Pieces(pieces) => {
@@ -310,7 +306,7 @@ impl Pair for Connection {
     }
 
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
-        self.waited.store(true, Ordering::Relaxed);
+        self.held.sees_a_wait();
         self.flush();
         self.receive(false);
         self.home.news.call(&self.home.sleeper);

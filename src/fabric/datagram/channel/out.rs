@@ -14,14 +14,11 @@ use crate::fabric::network::device::{
 };
 use crate::fabric::network::link::PIECES;
 use crate::fabric::served::frame::{HEADER, Header, Kind};
+use crate::fabric::served::held_back::{BURST_NS, LEFT_ALONE};
 use crate::fabric::served::memory::Memory;
 
-/// A record that comes so soon behind another, with no wait between them, is one of many, and goes with the next.
-const BURST_NS: u32 = 10_000;
 /// Records that are held back until something else goes, at most.
 const HELD: u64 = 64;
-/// Turns of a wait in which what nobody waits for is left alone.
-pub(in crate::fabric::datagram) const LEFT_ALONE: u32 = 4;
 /// Bytes of short frames in a datagram at most, which its check covers.
 const COVERED: usize = 16 << 10;
 /// Bytes that are copied for datagrams that leave together at most.

@@ -17,10 +17,6 @@ use crate::fabric::ofi::pairs::{WRITES, data};
 
 /// There was a way to the other end, and for so long there has been none: its process has gone, or the link.
 const NO_WAY_NS: u64 = 500_000_000;
-/// A record that comes so soon behind another, with no wait between them, is one of many, and goes with the next.
-const BURST_NS: u64 = 10_000;
-/// Turns of a wait in which what nobody waits for is left alone.
-const LEFT_ALONE: u32 = 4;
 
 /// A request as it is given to the provider.
 struct Given<'a> {
@@ -85,7 +81,7 @@ impl Connection {
     fn post_write(&self, live: &mut Live, request: &Request<'_>) -> bool {
         let number = if let What::WriteWithNumber(n) = request.what { Some(n) } else { None };
         let is_record = matches!(request.data, Data::Record(_));
-        let burst = is_record && self.is_in_a_burst(live);
+        let burst = is_record && self.held.is_in_a_burst(&mut live.posted_ns);
         let waits = (burst || request.later) && self.ordered && number.is_none() && !request.signaled;
         if let Data::Record(record) = request.data
             && !waits
@@ -122,22 +118,11 @@ impl Connection {
         false
     }
 
-    /// Is what is posted now one of many? The first goes at once, the rest when they are many, when somebody waits, or within a moment.
-    #[inline]
-    fn is_in_a_burst(&self, live: &mut Live) -> bool {
-        let now = now_ns();
-        let soon = now.saturating_sub(std::mem::replace(&mut live.posted_ns, now)) < BURST_NS;
-        !self.waited.swap(false, Ordering::Relaxed) && soon
-    }
-
     /// Something is held. It leaves when somebody calls next, which the thread does within a moment, or now. `soon`: at the first turn of a wait.
     fn has_left_over(&self, live: &mut Live, soon: bool) {
-        if !self.holds.swap(true, Ordering::AcqRel) {
-            self.turns.store(0, Ordering::Relaxed);
-            self.inlets.holding.fetch_add(1, Ordering::SeqCst);
-        }
+        self.held.begins(&self.inlets.holding);
         if soon {
-            self.turns.store(LEFT_ALONE, Ordering::Relaxed);
+            self.held.is_waited_for();
         }
         if !self.inlets.sleeper.lets_wait() {
             self.leaves(live);
@@ -147,9 +132,7 @@ impl Connection {
     /// Nothing is held any more.
     pub(super) fn has_nothing(&self, live: &mut Live) {
         live.held.clear();
-        if self.holds.swap(false, Ordering::AcqRel) {
-            self.inlets.holding.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.held.ends(&self.inlets.holding);
     }
 
     /// Posts what is held, if anything. `false`: not now.
@@ -179,16 +162,15 @@ impl Connection {
     /// Posts what is held.
     #[inline]
     pub fn flush(&self) {
-        if self.holds.load(Ordering::Acquire) {
+        if self.held.is_there() {
             self.leaves(&mut self.live());
         }
     }
 
-    /// The same at a turn of a wait. What nobody waits for is left alone for some, since what the wait brings may go along.
+    /// The same at a turn of a wait, if it is time.
     #[inline]
     pub fn turn(&self) {
-        self.waited.store(true, Ordering::Relaxed);
-        if self.holds.load(Ordering::Acquire) && self.turns.fetch_add(1, Ordering::Relaxed) >= LEFT_ALONE {
+        if self.held.turn() {
             self.flush();
         }
     }

@@ -329,7 +329,7 @@ impl Connection {
     /// An answer leaves. Who asks for more and more and takes none is damaged.
     fn push_answer(&self, out: &mut Out, bytes: &[u8]) -> std::result::Result<(), Ends> {
         self.push_bytes(out, bytes, false);
-        if self.holds.load(Ordering::Relaxed) && out.copies() > COPIES { Err(Ends::Damaged) } else { Ok(()) }
+        if self.held.is_there() && out.copies() > COPIES { Err(Ends::Damaged) } else { Ok(()) }
     }
 
     /// The same of more than a record. The memory may change or go as soon as this is over, so that what the socket does not take is copied.
@@ -341,7 +341,7 @@ impl Connection {
         len: usize,
     ) -> std::result::Result<(), Ends> {
         let (mut gone, whole) = (0, head.len() + len);
-        let holds = self.holds.load(Ordering::Acquire);
+        let holds = self.held.is_there();
         if let Some(fd) = self.fd().filter(|_| !holds) {
             // SAFETY: registered to be read by peers.
             match unsafe { socket::send_all(fd, &[iov(head.as_ptr() as u64, head.len()), iov(at as u64, len)]) } {

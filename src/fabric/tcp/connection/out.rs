@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use super::{Connection, code_of};
-use crate::base::clock::now_ns;
 use crate::base::lock::lock;
 use crate::fabric::network::device::Completion;
 use crate::fabric::served::frame::Name;
@@ -13,10 +12,6 @@ use crate::fabric::tcp::socket;
 
 /// Bytes of records that are held back at most until something else goes.
 const HELD: usize = 8 << 10;
-/// A record that comes so soon behind another, with no wait between them, is one of many, and goes with the next.
-const BURST_NS: u64 = 10_000;
-/// Turns of a wait in which what nobody waits for is left alone.
-const LEFT_ALONE: u32 = 4;
 /// Parts of what is queued that leave by one call.
 const PARTS: usize = 16;
 
@@ -71,29 +66,11 @@ impl Out {
 }
 
 impl Connection {
-    /// Is what is posted now one of many? They go together: a call of the system takes longer than to make ten of them. The first goes at once,
-    /// the rest when they are many, when somebody waits, or within a moment.
-    #[inline]
-    pub(super) fn is_in_a_burst(&self, out: &mut Out) -> bool {
-        let now = now_ns();
-        let soon = now.saturating_sub(std::mem::replace(&mut out.posted_ns, now)) < BURST_NS;
-        !self.waited.swap(false, Ordering::Relaxed) && soon
-    }
-
-    /// What is held back leaves at the first turn of who waits next.
-    #[inline]
-    pub(super) fn is_waited_for(&self) {
-        self.turns.store(LEFT_ALONE, Ordering::Relaxed);
-    }
-
     /// Something has not left. It does when somebody calls next, which the thread does within a moment, or now.
     pub(super) fn has_left_over(&self, out: &mut Out, later: bool) {
-        if !self.holds.swap(true, Ordering::AcqRel) {
-            self.turns.store(0, Ordering::Relaxed);
-            self.home.owing.fetch_add(1, Ordering::SeqCst);
-        }
+        self.held.begins(&self.home.owing);
         if !later {
-            self.is_waited_for();
+            self.held.is_waited_for();
         }
         if !self.home.lets_wait() {
             self.send_queue(out);
@@ -106,9 +83,7 @@ impl Connection {
         out.held.clear();
         out.left = 0;
         self.wait_for_room(out, false);
-        if self.holds.swap(false, Ordering::AcqRel) {
-            self.home.owing.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.held.ends(&self.home.owing);
     }
 
     /// Sends parts, of which the first is the caller's again; the others stay where they are until their request is over. `later`: with what comes
@@ -118,7 +93,7 @@ impl Connection {
     /// They can be read, and the others stay so; memory that is unmapped is an error.
     pub(super) unsafe fn push(&self, out: &mut Out, parts: &[libc::iovec], later: bool) {
         let mut gone = 0;
-        let holds = self.holds.load(Ordering::Acquire);
+        let holds = self.held.is_there();
         if !holds
             && !later
             && let Some(fd) = self.fd()
@@ -151,7 +126,7 @@ impl Connection {
     #[inline]
     pub(super) fn push_bytes(&self, out: &mut Out, bytes: &[u8], later: bool) {
         let mut gone = 0;
-        let holds = self.holds.load(Ordering::Acquire);
+        let holds = self.held.is_there();
         if !holds
             && !later
             && let Some(fd) = self.fd()
@@ -188,16 +163,15 @@ impl Connection {
     /// Sends what has not left, as far as the socket takes it.
     #[inline]
     pub fn flush(&self) {
-        if self.holds.load(Ordering::Acquire) {
+        if self.held.is_there() {
             self.send_queue(&mut lock(&self.out));
         }
     }
 
-    /// The same at a turn of a wait. What nobody waits for is left alone for some, since what the wait brings may go along.
+    /// The same at a turn of a wait, if it is time.
     #[inline]
     pub fn turn(&self) {
-        self.waited.store(true, Ordering::Relaxed);
-        if self.holds.load(Ordering::Acquire) && self.turns.fetch_add(1, Ordering::Relaxed) >= LEFT_ALONE {
+        if self.held.turn() {
             self.flush();
         }
     }
@@ -205,7 +179,7 @@ impl Connection {
     /// The same before the thread sleeps, who is told when the socket takes more.
     pub fn flush_or_watch(&self) {
         self.flush();
-        if self.holds.load(Ordering::Acquire) {
+        if self.held.is_there() {
             self.wait_for_room(&mut lock(&self.out), true);
         }
     }
@@ -247,7 +221,7 @@ impl Connection {
             self.read.store(out.last, Ordering::Release);
             return;
         }
-        self.is_waited_for();
+        self.held.is_waited_for();
         if !self.home.lets_wait() {
             self.wait_for_room(out, true);
         }
