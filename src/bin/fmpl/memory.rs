@@ -4,6 +4,7 @@
 //! device, or a network is named by `FMPL_NETWORK`, each rank is on a pretended node of its own, so that they talk by that. The figures are those of rank 0, when it has joined the job and
 //! when it has talked to its three.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -37,7 +38,27 @@ pub fn main(ranks: u32) -> ExitCode {
             }
         };
     }
-    match start(ranks.max(4).next_multiple_of(4)) {
+    told(start(ranks.max(4).next_multiple_of(4)))
+}
+
+/// So many ranks of `fmpl info --memory` with these words; `rank`: what says that one is.
+fn launcher<'a>(ranks: u32, rank: &str, words: impl IntoIterator<Item = &'a str>) -> Result<Launcher, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let words = ["info", "--memory"].into_iter().chain(words).map(OsString::from);
+    let launcher = Launcher::new(ranks as usize, std::iter::once(program.into_os_string()).chain(words))
+        .env(rank, "1")
+        // There may be many more ranks than cores.
+        .env("FMPL_WAIT", "block")
+        .env("FMPL_STALL", "0")
+        .env("FMPL_ATTACH_TIMEOUT", "120")
+        .stdout(Output::Capture)
+        .quiet(true);
+    Ok(launcher)
+}
+
+/// What a job has come to.
+fn told(done: Result<String, String>) -> ExitCode {
+    match done {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -51,21 +72,11 @@ pub fn main(ranks: u32) -> ExitCode {
 
 fn start(ranks: u32) -> Result<String, String> {
     use fmpl::fabric::verbs::device::{Wishes, survey};
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let named = std::env::var("FMPL_NETWORK").ok().filter(|name| !["", "auto", "none"].contains(&name.as_str()));
     let rdma = || survey(&Wishes::default()).is_ok_and(|all| all.iter().any(|(_, port)| port.is_ok()));
     let network = named.or_else(|| rdma().then(|| "RDMA".to_owned()));
     let many = ranks.to_string();
-    let mut launcher =
-        Launcher::new(ranks as usize, [program.as_os_str(), "info".as_ref(), "--memory".as_ref(), many.as_ref()])
-            .env(RANK, "1")
-            // There may be many more ranks than cores.
-            .env("FMPL_WAIT", "block")
-            .env("FMPL_STALL", "0")
-            .env("FMPL_ATTACH_TIMEOUT", "120")
-            .timeout(LIMIT)
-            .stdout(Output::Capture)
-            .quiet(true);
+    let mut launcher = launcher(ranks, RANK, [many.as_str()])?.timeout(LIMIT);
     if network.is_some() {
         launcher = launcher.nodes(Nodes::Cyclic(ranks));
     }

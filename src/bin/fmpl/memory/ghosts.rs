@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fmpl::comm::{Comm, Counter, Job, Part, memory};
-use fmpl::launch::embedded::{Ghosts, Launcher, Output};
+use fmpl::launch::embedded::Ghosts;
 use fmpl::p2p::endpoint::endpoint;
 use fmpl::p2p::ghosts::{COME, Crowd, GO, Plan};
 use serde_json::{Value, json};
 
-use super::{kernel, proc_kb};
+use super::{kernel, launcher, proc_kb, told};
 
 /// Set for a rank: the world, and the ghosts.
 const RANK: &str = "INFO_MEMORY_GHOSTS";
@@ -36,20 +36,10 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 pub fn main(world: u32, ghosts: u32, [in_turn, incast]: [bool; 2], json: bool) -> ExitCode {
     let at_once = if incast { ghosts as usize } else { AT_ONCE };
     let plan = Plan { world, real: REAL, errands: ghosts, index: 0, messages: EACH, at_once, answers: in_turn, incast };
-    let done = match std::env::var_os(RANK) {
-        Some(_) => rank(plan).map(|()| None).map_err(|e| e.to_string()),
-        None => start(plan, json).map(Some),
-    };
-    match done {
-        Ok(text) => {
-            text.iter().for_each(|text| println!("{text}"));
-            ExitCode::SUCCESS
-        }
-        Err(e) => {
-            eprintln!("fmpl info: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    told(match std::env::var_os(RANK) {
+        Some(_) => rank(plan).map(|()| String::new()).map_err(|e| e.to_string()),
+        None => start(plan, json).map(|text| text + "\n"),
+    })
 }
 
 fn start(plan: Plan, as_json: bool) -> Result<String, String> {
@@ -57,24 +47,16 @@ fn start(plan: Plan, as_json: bool) -> Result<String, String> {
         return Err(format!("--world {}: at least {REAL} ranks are processes", plan.world));
     }
     let crowd = Crowd::start(plan).map_err(|e| e.to_string())?;
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let [world, ghosts] = [plan.world, plan.errands].map(|n| n.to_string());
     let turn = [plan.answers.then_some("--in-turn"), plan.incast.then_some("--incast")].into_iter().flatten();
-    let words = ["info", "--memory", "--world", &world, "--ghosts", &ghosts].into_iter().chain(turn);
-    let outcome =
-        Launcher::new(REAL as usize, std::iter::once(program.as_os_str()).chain(words.map(std::ffi::OsStr::new)))
-            .env(RANK, "1")
-            // A channel for each context: the budget of connections is not looked at here.
-            .env("FMPL_QUEUE_PAIRS", std::env::var("FMPL_QUEUE_PAIRS").unwrap_or_else(|_| "0".into()))
-            .env("FMPL_WAIT", "block")
-            .env("FMPL_STALL", "0")
-            .env("FMPL_ATTACH_TIMEOUT", "120")
-            .ghosts(Ghosts::new(plan.world, REAL, crowd.side()))
-            .timeout(LIMIT)
-            .stdout(Output::Capture)
-            .quiet(true)
-            .run()
-            .map_err(|e| e.to_string())?;
+    let words = ["--world", &world, "--ghosts", &ghosts].into_iter().chain(turn);
+    let outcome = launcher(REAL, RANK, words)?
+        // A channel for each context: the budget of connections is not looked at here.
+        .env("FMPL_QUEUE_PAIRS", std::env::var("FMPL_QUEUE_PAIRS").unwrap_or_else(|_| "0".into()))
+        .ghosts(Ghosts::new(plan.world, REAL, crowd.side()))
+        .timeout(LIMIT)
+        .run()
+        .map_err(|e| e.to_string())?;
     let done = crowd.progress();
     if let Some(why) = done.trouble {
         return Err(why);

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use fmpl::base::system::socket_memory;
 use fmpl::comm::{Counter, Job, memory};
-use fmpl::launch::embedded::{Launcher, Nodes, Output};
+use fmpl::launch::embedded::Nodes;
 use fmpl::p2p::endpoint::endpoint;
 use serde_json::{Value, json};
+
+use super::{launcher, told};
 
 /// Set for a rank.
 const RANK: &str = "INFO_MEMORY_SENDERS";
@@ -25,36 +27,17 @@ const LIMIT: Duration = Duration::from_secs(280);
 
 /// Starts the job, or is one of its ranks.
 pub fn main(ranks: u32) -> ExitCode {
-    let done = match std::env::var_os(RANK) {
-        Some(_) => rank().map(|()| None).map_err(|e| e.to_string()),
-        None => start(ranks.max(2)).map(Some),
-    };
-    match done {
-        Ok(text) => {
-            text.iter().for_each(|text| print!("{text}"));
-            ExitCode::SUCCESS
-        }
-        Err(e) => {
-            eprintln!("fmpl info: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    told(match std::env::var_os(RANK) {
+        Some(_) => rank().map(|()| String::new()).map_err(|e| e.to_string()),
+        None => start(ranks.max(2)),
+    })
 }
 
 fn start(ranks: u32) -> Result<String, String> {
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let many = ranks.to_string();
-    let words = [program.as_os_str(), "info".as_ref(), "--memory".as_ref(), many.as_ref(), "--incast".as_ref()];
-    let outcome = Launcher::new(ranks as usize, words)
-        .env(RANK, "1")
-        // There are many more ranks than cores.
-        .env("FMPL_WAIT", "block")
-        .env("FMPL_STALL", "0")
-        .env("FMPL_ATTACH_TIMEOUT", "120")
+    let outcome = launcher(ranks, RANK, [many.as_str(), "--incast"])?
         .nodes(Nodes::Cyclic(ranks))
         .timeout(LIMIT)
-        .stdout(Output::Capture)
-        .quiet(true)
         .run()
         .map_err(|e| e.to_string())?;
     if outcome.code != 0 {
