@@ -210,7 +210,7 @@ class Calls:
         path = "calls/by-language.md"
         text = "# Calls by language\n\nIn C++ all calls of C can be made; the table has what C++ has of its own. The predefined functions of\n"
         text += "reductions are not in it.\n\n| C | Fortran | Rust | C++ | Python |\n|---|---|---|---|---|\n"
-        for name, forms, _ in languages.Languages(self.root, self).rows():
+        for name, forms in languages.Languages(self.root, self).rows():
             others = [f"`{forms[k].removeprefix('fmpl::').removeprefix('fmpl.')}`" if forms[k] else "–" for k in ("Rust", "C++", "Python")]
             fortran = "the same" if forms["Fortran"] else "–"
             text += f"| {self.named(path, name)} | {fortran} | {' | '.join(others)} |\n"

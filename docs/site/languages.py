@@ -6,6 +6,7 @@ In C++ every call of C can be made as it is; the table has what C++ has of its o
 program of the tests or the examples, and so does what it is elsewhere, as the last part of its name.
 """
 
+import functools
 import pathlib
 import re
 
@@ -20,9 +21,12 @@ TESTS = {
 
 class Languages:
     def __init__(self, root, calls):
-        self.calls = calls
-        self.tests = {
-            language: "\n".join(file.read_text() for pattern in patterns for file in sorted(root.glob(pattern)))
+        self.root, self.calls = root, calls
+
+    @functools.cached_property
+    def tests(self):
+        return {
+            language: "\n".join(file.read_text() for pattern in patterns for file in sorted(self.root.glob(pattern)))
             for language, patterns in TESTS.items()
         }
 
@@ -40,25 +44,25 @@ class Languages:
         return bool(re.search(rf"\b{name}\b", self.tests[language], re.I if language == "Fortran" else 0))
 
     def rows(self):
-        """For each call of its own the forms by language, and of those the ones that no test uses."""
+        """The forms of each call by language."""
         for header in self.calls.headers:
             for part in header.parts:
                 if self.calls.is_for_all_types(part):
                     continue
                 for item in part.items:
                     if item.kind == "function":
-                        forms = {language: self.form(language, item.name) for language in TESTS}
-                        yield item.name, forms, [k for k, form in forms.items() if form and not self.is_tested(k, form)]
+                        yield item.name, {language: self.form(language, item.name) for language in TESTS}
 
 
 def main():
     import calls
 
     root = pathlib.Path(__file__).resolve().parents[2]
-    rows = list(Languages(root, calls.Calls(root)).rows())
+    languages = Languages(root, calls.Calls(root))
+    rows = list(languages.rows())
     for language in TESTS:
-        missing = [name for name, forms, _ in rows if not forms[language]]
-        untested = [name for name, _, untested in rows if language in untested]
+        missing = [name for name, forms in rows if not forms[language]]
+        untested = [name for name, forms in rows if forms[language] and not languages.is_tested(language, forms[language])]
         print(f"{language}: {len(rows) - len(missing)} of {len(rows)}, in no test {len(untested)}")
         for what, names in (("missing", missing), ("in no test", untested)):
             if names:
