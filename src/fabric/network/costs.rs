@@ -103,7 +103,7 @@ impl Timed {
             return None;
         }
         let took = now_ns().saturating_sub(self.at_ns.load(Ordering::Relaxed));
-        let way = [Way::Shared, Way::Ring, Way::Connected][self.way.load(Ordering::Relaxed) as usize % 3];
+        let way = Way::ALL[self.way.load(Ordering::Relaxed) as usize % 3];
         self.forget();
         Some((way, took))
     }

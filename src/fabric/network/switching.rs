@@ -263,7 +263,7 @@ impl Shared {
         for (n, link) in links.iter().enumerate().filter(|(_, link)| link.is_up()) {
             let drawn = scattered(number.wrapping_add((n as u64).wrapping_mul(STEP)));
             let way = link.try_lock().and_then(|posted| posted.made.as_ref().map(|made| made.way));
-            let mut others = [Way::Shared, Way::Ring, Way::Connected].into_iter().filter(|other| Some(*other) != way);
+            let mut others = Way::ALL.into_iter().filter(|other| Some(*other) != way);
             match way.filter(|_| drawn & 1 == 0).and(others.nth((drawn >> 1 & 1) as usize)) {
                 Some(Way::Shared) => self.leave(link, now),
                 Some(to) => state.wait.push_back((link.peer, to)),

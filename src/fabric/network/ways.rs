@@ -39,6 +39,11 @@ pub enum Way {
     Connected,
 }
 
+impl Way {
+    /// All of them, in order.
+    pub(super) const ALL: [Way; 3] = [Way::Shared, Way::Ring, Way::Connected];
+}
+
 /// Places of a node. A ring takes a context, and so does a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budgets {

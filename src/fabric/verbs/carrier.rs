@@ -56,6 +56,13 @@ struct Sending {
     ways: Vec<Option<Arc<AddressHandle>>>,
 }
 
+/// Where datagrams reach a queue pair of a port.
+pub(super) fn spot(port: &Port, pair: &QueuePair) -> Spot {
+    let reached = Reached { qp_num: pair.number(), gid: port.address.gid, lid: port.lid };
+    let address = reached.address();
+    std::array::from_fn::<u8, SPOT, _>(|k| address.0[k])
+}
+
 /// Bytes from one receive to the next.
 pub(super) fn stride(port: &Port) -> usize {
     (GRH + port.mtu as usize).next_multiple_of(64)
@@ -155,9 +162,7 @@ impl Carrier for Ud {
         RECEIVES as u32 * 2 * OVERHEAD
     }
     fn spot(&self) -> Spot {
-        let reached = Reached { qp_num: self.pair.number(), gid: self.port.address.gid, lid: self.port.lid };
-        let address = reached.address();
-        std::array::from_fn(|k| address.0[k])
+        spot(&self.port, &self.pair)
     }
 
     fn ring(&self) -> Result<Box<dyn Ring>> {

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::carrier::{GRH, stride};
+use super::carrier::{COMPLETIONS, GRH, spot, stride};
 use super::completion::CompletionQueue;
 use super::device::Port;
-use super::network::{QKEY, Reached};
+use super::network::QKEY;
 use super::protection::Protection;
 use super::queue_pair::{Depth, QueuePair};
 use crate::base::error::Result;
 use crate::base::lock::lock;
-use crate::fabric::datagram::carrier::{Ring, SLOTS, SLOTS_BESIDE, SPOT, Spot};
+use crate::fabric::datagram::carrier::{Ring, SLOTS, SLOTS_BESIDE, Spot};
 use crate::fabric::network::device::Access;
 use crate::fabric::network::region::{Arena, Domain};
 
@@ -84,7 +84,7 @@ impl Rings {
         let at = Arena::new(&self.domain, RECEIVES as usize * stride(&self.port), Access::LOCAL_WRITE)?;
         let mut all = lock(&self.all);
         // Also for what those have left there that are gone: it is taken out with the next look.
-        let needs = super::carrier::COMPLETIONS + RECEIVES * (all.known.len() as u32 + 2);
+        let needs = COMPLETIONS + RECEIVES * (all.known.len() as u32 + 2);
         if needs > all.room {
             let room = needs.next_power_of_two();
             self.queue.resize(room)?;
@@ -113,10 +113,7 @@ pub(super) struct Own {
 
 impl Ring for Own {
     fn spot(&self) -> Spot {
-        let port = &self.rings.port;
-        let reached = Reached { qp_num: self.receives.pair.number(), gid: port.address.gid, lid: port.lid };
-        let address = reached.address();
-        std::array::from_fn::<u8, SPOT, _>(|k| address.0[k])
+        spot(&self.rings.port, &self.receives.pair)
     }
     fn bytes(&self) -> usize {
         self.receives.at.len()

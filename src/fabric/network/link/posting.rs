@@ -76,33 +76,35 @@ impl Link {
     }
 
     /// Waits for the connection, which is made, or made again, if need be; no longer than `goes_on`.
-    #[cold]
     pub fn until_up(&self, goes_on: impl Fn() -> bool) {
-        while self.failure().is_none() && !self.lock().hand.is_up() && goes_on() {
-            let Some(home) = self.home.upgrade() else { return };
-            home.wait_for(self);
-        }
+        drop(self.come_up_while(goes_on));
     }
 
-    #[cold]
     fn come_up(&self) -> Result<MutexGuard<'_, Posted>> {
-        loop {
-            if self.failure().is_some() {
-                return Err(self.broken());
-            }
+        self.come_up_while(|| true)?.ok_or_else(|| self.broken())
+    }
+
+    /// The connection, once it is there; `None`: that is not waited for any longer.
+    #[cold]
+    fn come_up_while(&self, goes_on: impl Fn() -> bool) -> Result<Option<MutexGuard<'_, Posted>>> {
+        while self.failure().is_none() {
             let posted = self.lock();
             if posted.hand.is_up() {
-                return Ok(posted);
+                return Ok(Some(posted));
             }
             drop(posted);
-            let Some(home) = self.home.upgrade() else { return Err(self.broken()) };
+            if !goes_on() {
+                return Ok(None);
+            }
+            let Some(home) = self.home.upgrade() else { break };
             // Who ends this process's part waits for the fabric's thread, and a peer that has left connects to nobody.
             if home.is_its_thread() && home.stops() {
                 self.fail(Reason::Other, FINALIZED.into());
-                return Err(self.broken());
+            } else {
+                home.wait_for(self);
             }
-            home.wait_for(self);
         }
+        Err(self.broken())
     }
 
     /// Are as many requests under way as there may be?
