@@ -65,9 +65,9 @@ pub use base::short_float::{Bf16, F16};
 pub use comm::{
     AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Awaited, Band, Bor, Buffer, Bxor, Channel, CollectiveRequest, Comm,
     Communicator, Counter, Event, FromAny, Global, Handle, Id, Job, Land, Lent, Loan, LoanMut, LoanRequest, Lor, Lxor,
-    MaxLoc, MaxVal, MinLoc, MinVal, Mode, PROC_NULL, Peer, Plain, PreparedRecv, PreparedSend, Prod, Received, Receiver,
-    RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, SharedWindow, Strided, StridedMut, Sum,
-    Ticket, Transfer, Watched, Word, init, init_id, init_with, initialized, wtime,
+    MaxLoc, MaxVal, McastRequest, MinLoc, MinVal, Mode, PROC_NULL, Peer, Plain, PreparedRecv, PreparedSend, Prod,
+    Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, SharedWindow,
+    Strided, StridedMut, Sum, Ticket, Transfer, Watched, Word, init, init_id, init_with, initialized, version, wtime,
 };
 pub use lane::{Traffic, WayTaken};
 pub use rma::GlobalAddress;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
 use crate::base::unused::Unused;
 use crate::comm::{Job, Plain, job};
 use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, Rma};
@@ -91,6 +91,39 @@ impl<'job> Global<'job> {
     /// The rank of an address.
     pub fn rank_of(&self, at: GlobalAddress) -> Result<usize> {
         self.rma.rank_of(at).map(|rank| rank as usize)
+    }
+
+    /// How many colours the addresses of registrations may have; what memory of [`Global::shared`] and [`Global::register`] has is 0.
+    pub fn colours(&self) -> usize {
+        1 << rma::address::COLOUR_BITS
+    }
+
+    /// The colour of an address: a part of it that makes no difference here.
+    pub fn colour_of(&self, at: GlobalAddress) -> Result<usize> {
+        self.rma.rank_of(at).map(|_| self.rma.split().colour(at) as usize)
+    }
+
+    /// The address of a byte of a registration of this rank.
+    pub fn address_of(&self, key: AddressKey, at: *const u8) -> Result<GlobalAddress> {
+        self.rma.address_of(key, at)
+    }
+
+    /// Where an address of this rank's memory is in this process. Other ranks may write there at any time.
+    pub fn local(&self, at: GlobalAddress) -> Result<*mut u8> {
+        self.rma.local_address(at)
+    }
+
+    /// Begins anew with another rank, from 0 to [`Global::size`] - 1, another one for each rank; collective. All registrations end, and
+    /// starter memory is zero. (The ranks of communicators stay.) An error at all ranks, which then keep theirs, when the numbers are
+    /// not each once.
+    pub fn reset(&mut self, rank: usize) -> Result<()> {
+        rma::reset(i32::try_from(rank).unwrap_or(-1))
+    }
+
+    /// Ends the whole job, every rank of it, with a message on standard error.
+    pub fn abort(&self, why: &str) -> ! {
+        say(&format!("rank {} aborts the job: {why}", self.rank()));
+        job::abort(1)
     }
 
     /// Memory of this rank for `len` values, zero at first, reachable by all.

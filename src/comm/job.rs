@@ -340,6 +340,12 @@ pub fn global_close(unused: Unused) -> Result<()> {
     closed.and(left)
 }
 
+/// The version of this library: major, minor, patch.
+pub fn version() -> [u32; 3] {
+    let number = |text: &str| text.parse().unwrap_or(0);
+    [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")].map(number)
+}
+
 /// `fmpl_wtime`: seconds of the node's monotonic clock.
 pub fn wtime() -> f64 {
     crate::base::clock::now_ns() as f64 * 1e-9

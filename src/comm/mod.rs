@@ -68,7 +68,7 @@ pub use prepared::{PreparedRecv, PreparedSend};
 pub use reductions::{
     AbsMax, AbsMin, Band, Bor, Bxor, Land, Lor, Lxor, MaxLoc, MaxVal, MinLoc, MinVal, Prod, Reduce, Sum,
 };
-pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendRequest};
+pub use scope::{AnyRequest, CollectiveRequest, Lent, McastRequest, RecvRequest, Scope, SendRequest};
 pub use session::{Id, Job, Mode, init, init_id, init_with};
 pub use shape::{Strided, StridedMut};
 pub use shared_window::*;

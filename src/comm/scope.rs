@@ -23,10 +23,11 @@ use crate::comm::plain::{bytes, incoming, outgoing, room};
 use crate::comm::reductions::{Boxed, Reduce};
 use crate::comm::shape::{List, pieces, pieces_mut};
 use crate::comm::{Comm, Peer, Plain, Receiver, Sender, Strided, StridedMut};
+use crate::p2p::any_source::multicast;
 use crate::p2p::{self, TAG_ANY, any_source};
-use open::{Open, Register};
+use open::{Domain, Open, Register};
 use requests::Record;
-pub use requests::{AnyRequest, CollectiveRequest, Lent, RecvRequest, SendRequest};
+pub use requests::{AnyRequest, CollectiveRequest, Lent, McastRequest, RecvRequest, SendRequest};
 
 /// Makes a call until no other thread is at what it needs, which nobody is for long.
 fn until_free<R>(mut call: impl FnMut() -> Result<R>) -> Result<R> {
@@ -46,6 +47,9 @@ pub struct Scope<'scope, 'env: 'scope> {
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
+
+/// In place of a peer or an index where there is none.
+const NO_PEER: i32 = -1;
 
 /// Buffers of requests that are not noted, or not over, must never be freed.
 const GUARD: NoWayOut = NoWayOut("a scope with requests that are not over");
@@ -260,7 +264,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let (comm, peer, index) = (self.comm.id, dst.into().number(), number(index));
         // The slice is borrowed until the scope is over; the core refuses a second request of this name.
         any_source::isend_any(comm, bytes(data), peer, index)?;
-        Ok(SendRequest { record: self.note_any(comm, peer, index, Direction::Send) })
+        Ok(SendRequest { record: self.note_unclaimed(Domain::AnySource, peer, index, Direction::Send) })
     }
 
     /// Begins to receive a slice from any source; see [`Comm::recv_any`].
@@ -271,14 +275,44 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<AnyRequest<'scope, 'env, T>> {
         let (comm, index) = (self.comm.id, number(index));
         any_source::irecv_any(comm, room(data), index)?;
-        let record = self.note_any(comm, -1, index, Direction::Receive);
+        let record = self.note_unclaimed(Domain::AnySource, NO_PEER, index, Direction::Receive);
         Ok(AnyRequest { record, comm, index, _data: PhantomData })
     }
 
-    fn note_any(&'scope self, comm: i32, peer: i32, index: i32, direction: Direction) -> Record<'scope, 'env> {
+    /// Begins to receive the next multicast of which this rank is a member; see [`Comm::mcast_recv`]. One at a time: until it is over,
+    /// or withdrawn, every other receive of a multicast on this communicator gets [`Code::Busy`](crate::Code::Busy). Members further
+    /// down the tree wait for it to be completed.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut parameters = [0.0; 3];
+    /// world.scope(|s| {
+    ///     let coming = s.mcast_irecv(&mut parameters)?;
+    ///     world.mcast(&[1.0, 2.0, 3.0], [0])?;
+    ///     assert_eq!(coming.wait()?.source, 0);
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(parameters, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn mcast_irecv<T: Plain>(&'scope self, data: &'scope mut [T]) -> Result<McastRequest<'scope, 'env, T>> {
+        let comm = self.comm.id;
+        multicast::mcast_irecv(comm, room(data))?;
+        let record = self.note_unclaimed(Domain::Multicast, NO_PEER, NO_PEER, Direction::Receive);
+        Ok(McastRequest { record, comm, _data: PhantomData })
+    }
+
+    fn note_unclaimed(
+        &'scope self,
+        domain: Domain,
+        peer: i32,
+        index: i32,
+        direction: Direction,
+    ) -> Record<'scope, 'env> {
         // As in `note`.
         let guard = GUARD;
-        let open = Open { any_source: true, ..Open::of(comm, peer, index, direction) };
+        let open = Open { domain, ..Open::of(self.comm.id, peer, index, direction) };
         let id = self.open.borrow_mut().add(open);
         guard.open();
         Record { scope: self, id: Some(id) }

@@ -116,6 +116,10 @@ on_ranks! {
         let there = exchange(&again, at)?[other];
         again.write(there + 10, &[3u8; 10])?;
         again.sync()?;
+        assert_eq!(again.address_of(key, &raw const bytes[10])?, at + 10);
+        assert_eq!(again.local(at + 10)?.cast_const(), &raw const bytes[10]);
+        assert!(again.local(there).is_err() && again.address_of(key, std::ptr::null()).is_err());
+        assert!(again.colour_of(there)? < again.colours() && again.colour_of(GlobalAddress::NULL).is_err());
         again.unregister(key)?;
         assert_eq!((bytes[9], bytes[10], bytes[19], bytes[20]), (7, 3, 3, 7));
         // Threads at once.
@@ -136,4 +140,47 @@ on_ranks! {
         assert_eq!(counter.get(0), 2000);
         again.sync()?;
     }
+}
+
+on_ranks! {
+    /// Ranks change their numbers, and what they register afterwards is found by the new ones; numbers that are not each once are refused.
+    ranks_are_numbered_anew, [1, 2, 3], 1, |job, world| {
+        let mut global = Global::open(job)?;
+        let (me, size) = (global.rank(), global.size());
+        if size > 1 {
+            assert_eq!(global.reset(0).unwrap_err().code(), Code::Argument);
+        }
+        assert_eq!(global.rank(), me);
+        global.reset((me + 1) % size)?;
+        assert_eq!((global.rank(), world.rank()), ((me + 1) % size, me));
+        let word: Shared<'_, u64> = global.shared(1)?;
+        word.set(0, 100 + global.rank() as u64);
+        let all = exchange(&global, word.address(0))?;
+        for (rank, at) in all.iter().enumerate() {
+            assert_eq!((global.atomic::<u64>(*at).load()?, global.rank_of(*at)?), (100 + rank as u64, rank));
+        }
+        global.sync()?;
+        drop(word);
+        global.close()?;
+    }
+}
+
+#[test]
+fn an_abort_says_why_and_ends_all_ranks() {
+    if crate::as_rank().is_some() {
+        let job = fmpl::init(1).unwrap();
+        let global = Global::open(&job).unwrap();
+        if global.rank() == 1 {
+            global.abort("the table is full");
+        }
+        // Ended where it waits.
+        let _ = job.world().recv(&mut [0u8], 1, 0);
+        loop {
+            std::thread::park();
+        }
+    }
+    let output = crate::start(concat!(module_path!(), "::an_abort_says_why_and_ends_all_ranks"), 3);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("rank 1 aborts the job: the table is full"), "{output:?}");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
 }

@@ -102,6 +102,45 @@ on_ranks! {
             assert_eq!(got, [size - 1]);
         }
         world.barrier()?;
+        // Received while other work is done: waited for, looked at, left to the end of the scope, truncated, withdrawn.
+        let (mut first, mut second, mut third, mut short) = ([0u64; 4], [0u64; 4], [0u64; 4], [0u64; 2]);
+        let sent = |round: u64| -> fmpl::Result<()> {
+            match me == size - 1 {
+                true => comm.mcast(&[round, 2, 3, 4], 0..size).map(drop),
+                false => Ok(()),
+            }
+        };
+        comm.scope(|s| {
+            let coming = s.mcast_irecv(&mut first)?;
+            assert_eq!(comm.mcast_recv(&mut [0u64]).unwrap_err().code(), Code::Busy);
+            sent(1)?;
+            let got = coming.wait()?;
+            assert_eq!((got.source, got.len), (size - 1, 4));
+            let mut coming = s.mcast_irecv(&mut second)?;
+            sent(2)?;
+            while coming.test()?.is_none() {
+                job.progress()?;
+            }
+            assert_eq!(coming.test().unwrap_err().code(), Code::Request);
+            let _left = s.mcast_irecv(&mut third)?;
+            sent(3)
+        })?;
+        assert_eq!((first, second, third), ([1, 2, 3, 4], [2, 2, 3, 4], [3, 2, 3, 4]));
+        comm.scope(|s| {
+            let coming = s.mcast_irecv(&mut short)?;
+            sent(4)?;
+            assert_eq!(coming.wait().unwrap_err().code(), Code::Truncate);
+            s.mcast_irecv(&mut first)?.cancel()?;
+            Ok(())
+        })?;
+        assert_eq!((short, first), ([4, 2], [1, 2, 3, 4]));
+        // An error of the closure withdraws it: nobody sends.
+        let left = comm.scope(|s| {
+            let _never = s.mcast_irecv(&mut first)?;
+            Err::<(), _>(fmpl::Error::new(Code::System, "left"))
+        });
+        assert_eq!(left.unwrap_err().code(), Code::System);
+        world.barrier()?;
     }
 }
 

@@ -106,3 +106,10 @@ fn a_panic_does_not_wait_for_the_others() {
         assert_eq!(output.status.code(), Some(101), "{output:?}");
     }
 }
+
+#[test]
+fn the_version_is_that_of_the_package_and_of_c() {
+    let [major, minor, patch] = fmpl::version();
+    assert_eq!(format!("{major}.{minor}.{patch}"), env!("CARGO_PKG_VERSION"));
+    assert_eq!(10_000 * major + 100 * minor + patch, fmpl::ffi::c::FMPL_VERSION as u32);
+}

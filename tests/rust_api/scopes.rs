@@ -265,3 +265,73 @@ on_ranks!(
         ended.sort_unstable();
         assert!(ended.into_iter().eq(others));
 });
+
+on_ranks!(
+    /// The others send two messages each, in three rounds that rank 0 opens; it takes all that are there at a time, and then looks until all are.
+    a_scope_completes_some_of_several_receives, [2, 3, 4], 3, |job, world| {
+        let others = 1..world.size();
+        if world.rank() != 0 {
+            for index in 0..3 {
+                world.send(&[world.rank() as u32, index], 0, index as usize)?;
+                world.barrier()?;
+            }
+            return Ok(());
+        }
+        let mut got = vec![[0u32; 2]; 3 * world.size()];
+        world.scope(|s| {
+            let mut open = Vec::new();
+            for (at, into) in got.iter_mut().enumerate().skip(3) {
+                open.push(s.irecv(into, at / 3, at % 3)?);
+            }
+            let mut seen = vec![false; open.len()];
+            // One of index 1 or 2 cannot come before the round is opened.
+            while seen.iter().filter(|seen| **seen).count() < others.len() {
+                let some = s.wait_some(&mut open);
+                assert!(!some.is_empty());
+                for (at, received) in some {
+                    assert_eq!((received?.len, at % 3), (2, 0));
+                    assert!(!std::mem::replace(&mut seen[at], true));
+                }
+            }
+            assert!(!s.test_all(&mut open)?);
+            world.barrier()?;
+            world.barrier()?;
+            while !s.test_all(&mut open)? {
+                job.progress()?;
+            }
+            assert!(s.wait_some(&mut open).is_empty());
+            world.barrier()
+        })?;
+        assert!(got.iter().enumerate().skip(3).all(|(at, v)| *v == [at as u32 / 3, at as u32 % 3]));
+    }
+);
+
+on_ranks!(
+    /// A message that is too long is told of by its receive, once, and the others come.
+    some_of_several_receives_and_all_of_them_have_their_errors, [2], 4, |_job, world| {
+        if world.rank() == 1 {
+            (0..4).try_for_each(|index| world.send(&[7u8; 4][..if index % 2 == 0 { 4 } else { 1 }], 0, index))?;
+            return world.barrier();
+        }
+        world.barrier()?;
+        let mut got = [[0u8; 2]; 4];
+        world.scope(|s| {
+            let (some, all) = got.split_at_mut(2);
+            let begin = |(index, into)| s.irecv::<u8>(into, 1, index);
+            let mut some: Vec<_> = some.iter_mut().map(|v| &mut v[..]).enumerate().map(begin).collect::<Result<_, _>>()?;
+            let mut all: Vec<_> = (2..).zip(all.iter_mut().map(|v| &mut v[..])).map(begin).collect::<Result<_, _>>()?;
+            let mut ended = Vec::new();
+            while ended.len() < 2 {
+                ended.extend(s.wait_some(&mut some));
+            }
+            ended.sort_by_key(|(at, _)| *at);
+            assert!(matches!(&ended[0], (0, Err(error)) if error.code() == fmpl::Code::Truncate));
+            assert!(matches!(&ended[1], (1, Ok(received)) if received.len == 1));
+            let mut errors = Vec::new();
+            while !s.test_all(&mut all).unwrap_or_else(|error| { errors.push(error.code()); false }) {}
+            assert_eq!(errors, [fmpl::Code::Truncate]);
+            Ok(())
+        })?;
+        assert_eq!(got, [[7, 7], [7, 0], [7, 7], [7, 0]]);
+    }
+);

@@ -5,6 +5,17 @@ use super::*;
 /// Requests that a scope keeps without memory from the heap.
 pub(super) const INLINE: usize = 8;
 
+/// What a message is matched by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Domain {
+    /// Peer and index.
+    Pair,
+    /// The index, of any source.
+    AnySource,
+    /// Being a member: a multicast.
+    Multicast,
+}
+
 /// A request that is not completed.
 pub(super) struct Open<'scope> {
     pub(super) comm: i32,
@@ -15,8 +26,7 @@ pub(super) struct Open<'scope> {
     pub(super) _claim: Option<Claim<'scope>>,
     /// The descriptors of a list, which the library reads until the end.
     pub(super) _list: Option<List>,
-    /// A message of any source.
-    pub(super) any_source: bool,
+    pub(super) domain: Domain,
     /// A collective call; direction, peer and index mean nothing.
     pub(super) collective: Option<Begun>,
     /// What it combines elements with, which the library uses until the end.
@@ -33,7 +43,7 @@ impl<'scope> Open<'scope> {
             direction,
             _claim: None,
             _list: None,
-            any_source: false,
+            domain: Domain::Pair,
             collective: None,
             _function: None,
         }
@@ -44,17 +54,15 @@ impl<'scope> Open<'scope> {
         if let Some(call) = self.collective {
             return call.wait(self.comm);
         }
-        if self.any_source {
-            return match self.direction {
-                Direction::Send => any_source::isend_any_wait(self.comm, self.peer, self.index),
-                Direction::Receive => {
-                    any_source::irecv_any_wait(self.comm, self.index).and_then(|a| a.whole(self.index))
-                }
-            };
-        }
-        match self.direction {
-            Direction::Send => p2p::isend_wait(self.comm, self.peer, self.index),
-            Direction::Receive => p2p::irecv_wait(self.comm, self.peer, self.index),
+        match (self.domain, self.direction) {
+            (Domain::Pair, Direction::Send) => p2p::isend_wait(self.comm, self.peer, self.index),
+            (Domain::Pair, Direction::Receive) => p2p::irecv_wait(self.comm, self.peer, self.index),
+            (Domain::AnySource, Direction::Send) => any_source::isend_any_wait(self.comm, self.peer, self.index),
+            (Domain::AnySource, Direction::Receive) => {
+                any_source::irecv_any_wait(self.comm, self.index).and_then(|a| a.whole(self.index))
+            }
+            (Domain::Multicast, _) => multicast::mcast_irecv_end(self.comm, true)
+                .and_then(|arrived| arrived.map_or(Ok(()), |arrived| arrived.whole(self.index))),
         }
     }
 
@@ -63,7 +71,7 @@ impl<'scope> Open<'scope> {
         if let Some(call) = self.collective {
             return call.test(self.comm);
         }
-        if self.any_source && self.direction == Direction::Send {
+        if self.domain == Domain::AnySource && self.direction == Direction::Send {
             return any_source::isend_any_test(self.comm, self.peer, self.index);
         }
         match self.direction {
@@ -77,7 +85,13 @@ impl<'scope> Open<'scope> {
         match self.direction {
             _ if self.collective.is_some() => Ok(false),
             Direction::Send => Ok(false),
-            Direction::Receive if self.any_source => any_source::irecv_any_cancel(self.comm, self.index),
+            Direction::Receive if self.domain == Domain::AnySource => {
+                any_source::irecv_any_cancel(self.comm, self.index)
+            }
+            // Nothing is read for it but where it is completed: it is never too late.
+            Direction::Receive if self.domain == Domain::Multicast => {
+                multicast::mcast_irecv_cancel(self.comm).map(|()| true)
+            }
             Direction::Receive => p2p::irecv_cancel(self.comm, self.peer, self.index),
         }
     }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use super::{Open, Scope};
 use crate::base::error::{Code, Error, Result};
 use crate::comm::{FromAny, Plain, Received};
-use crate::p2p::any_source;
+use crate::p2p::any_source::{self, multicast};
 use crate::p2p::request::Several;
 use crate::wait::Waiter;
 
@@ -222,6 +222,26 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
         }
     }
+
+    /// Waits until at least one of several receives is over: the places of all that are, and what came. None: all are over already.
+    pub fn wait_some<D>(&self, requests: &mut [RecvRequest<'scope, 'env, D>]) -> Vec<(usize, Result<Received>)> {
+        let mut ended: Vec<_> = self.wait_any(requests).into_iter().collect();
+        let first = ended.first().map(|(at, _)| *at);
+        for (at, request) in requests.iter_mut().enumerate() {
+            if first.is_some_and(|first| at != first) && !request.is_over() {
+                ended.extend(request.test().transpose().map(|outcome| (at, outcome)));
+            }
+        }
+        ended
+    }
+
+    /// Completes those of several receives that need no waiting; whether that leaves none. An error is the first one, of all that were
+    /// looked at.
+    pub fn test_all<D>(&self, requests: &mut [RecvRequest<'scope, 'env, D>]) -> Result<bool> {
+        let open = requests.iter_mut().filter(|request| !request.is_over());
+        let first = open.map(|request| request.test().map(drop)).fold(Ok(()), Result::and);
+        first.map(|()| requests.iter().all(RecvRequest::is_over))
+    }
 }
 
 impl<D> RecvRequest<'_, '_, D> {
@@ -287,5 +307,39 @@ impl<T: Plain> AnyRequest<'_, '_, T> {
     /// Withdraws the receive. `false`: a message is on its way into the slice.
     pub fn cancel(&mut self) -> Result<bool> {
         self.record.with(|open| open.cancel(), |cancelled| *cancelled)
+    }
+}
+
+/// A receive of a multicast under way. Dropped or forgotten, it is completed by its scope.
+#[must_use = "the scope completes it, but `wait` tells what came"]
+pub struct McastRequest<'scope, 'env, T: Plain> {
+    pub(super) record: Record<'scope, 'env>,
+    pub(super) comm: i32,
+    pub(super) _data: PhantomData<&'scope mut [T]>,
+}
+
+impl<T: Plain> McastRequest<'_, '_, T> {
+    /// Waits for the multicast. [`FromAny::source`] is its master; its index has no meaning.
+    pub fn wait(mut self) -> Result<FromAny> {
+        match self.complete(true)? {
+            Some(came) => Ok(came),
+            None => Err(Error::new(Code::Request, "the request is over")),
+        }
+    }
+
+    /// Is the multicast there? Then, and after an error, the request is over.
+    pub fn test(&mut self) -> Result<Option<FromAny>> {
+        self.complete(false)
+    }
+
+    fn complete(&mut self, wait: bool) -> Result<Option<FromAny>> {
+        let comm = self.comm;
+        let arrived = self.record.with(|_| multicast::mcast_irecv_end(comm, wait), Option::is_some)?;
+        arrived.map(|arrived| FromAny::new(arrived, -1, size_of::<T>())).transpose()
+    }
+
+    /// Withdraws the receive, which is over then; the multicast is for the next one.
+    pub fn cancel(mut self) -> Result<()> {
+        self.record.with(|open| open.cancel(), |_| true).map(drop)
     }
 }
