@@ -4070,6 +4070,31 @@ type, bind(C) :: fmpl_request
     end subroutine acp_procs
   end interface
 
+  !> What went wrong last in a call of this thread (not ACP's).
+  !! every call returns it in ier, too.
+  !! @param code set to 0, or FMPL_ERR_*; it is 0 again after this call.
+  !! @param ier always FMPL_SUCCESS.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_errno(code, ier) bind(C, name="acp_errno_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: code
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_errno
+  end interface
+
+  !> The text of what went wrong last in a call of this thread (not ACP's).
+  !! @param text set to the text, padded with blanks; blank when nothing has gone wrong.
+  !! @param ier always FMPL_SUCCESS.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_last_error(text, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      character(len=*), intent(out) :: text
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_last_error
+  end interface
+
   ! ---- Global memory (ACP): registration and addresses -----------------------------------------------------
 
   !> The address of a rank's starter memory, which is registered from init on: what ranks tell each other

@@ -559,6 +559,8 @@
       external acp_sync
       external acp_rank
       external acp_procs
+      external acp_errno
+      external acp_last_error
       external acp_query_starter_ga
       external acp_register_memory
       external acp_unregister_memory

@@ -51,10 +51,16 @@ thread_local! {
 /// Keeps what went wrong, and returns -1.
 #[cold]
 fn failed(error: Error) -> c_int {
-    let code = fail(error);
+    keep(fail(error));
+    -1
+}
+
+/// Keeps the number of an error for `acp_errno`, and returns it.
+#[cold]
+pub(super) fn keep(code: c_int) -> c_int {
     // A thread that is ending has no place for it any more.
     let _ = ERRNO.try_with(|e| e.set(code));
-    -1
+    code
 }
 
 #[inline(always)]

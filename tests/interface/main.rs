@@ -254,6 +254,20 @@ fn abort_ends_the_job_with_its_code() {
     assert_eq!(output.status.code(), Some(41), "{output:?}");
 }
 
+#[test]
+fn abort_ends_the_job_from_fortran() {
+    if !have("gfortran") {
+        return;
+    }
+    let program = fortran_program("tests/fortran/abort.f90");
+    for (how, code, says) in [("fmpl", 41, "aborted the job with exit code 41"), ("acp", 1, "abort: the table is full")]
+    {
+        let output = run_all_to_their_end(&program, &[how], 3);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && said.contains(says), "{how}: {output:?}");
+    }
+}
+
 /// An exception that leaves a function which the library calls: no undefined behaviour, and no end without a word.
 #[test]
 fn a_function_that_throws_ends_its_process_with_a_message() {

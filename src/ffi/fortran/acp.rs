@@ -10,8 +10,21 @@ use crate::base::error::{Code, Error, Result, say};
 use crate::base::unused::Unused;
 use crate::comm;
 use crate::ffi::acp as c;
-use crate::ffi::outcome::{Out as Variable, hand_out, number, wrong};
+use crate::ffi::outcome::{self, Out as Variable, last_error, wrong};
 use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, Rma, rma};
+
+/// The return code, which `acp_errno` has too when it is an error.
+fn noted(code: Int) -> Int {
+    if code == 0 { 0 } else { c::keep(code) }
+}
+
+fn number(result: Result<()>) -> Int {
+    noted(outcome::number(result))
+}
+
+fn hand_out<T>(result: Result<T>, keep: impl FnOnce(T)) -> Int {
+    noted(outcome::hand_out(result, keep))
+}
 
 fn ga(bits: Long) -> GlobalAddress {
     GlobalAddress::from_bits(bits as u64)
@@ -94,6 +107,29 @@ entries! {
     /// * ier: the return code.
     acp_procs_(procs: Out) = { hand_out(rma(), |r| procs.set(r.size() as Int)) };
 
+    /// As [`c::acp_errno`]; every call returns it in `ier`, too.
+    /// * code: set to 0, or `FMPL_ERR_*`; it is 0 again after this call.
+    /// * ier: always `FMPL_SUCCESS`.
+    acp_errno_(code: Out) = {
+        code.set(c::acp_errno());
+        0
+    };
+}
+
+/// As [`c::acp_last_error`].
+/// * text: set to the text, padded with blanks; blank when nothing has gone wrong.
+/// * ier: always `FMPL_SUCCESS`.
+/// * length: hidden.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn acp_last_error_(text: *mut c_char, ier: Out, length: usize) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        super::fill(text, length, last_error());
+        *ier = 0;
+    }
+}
+
+entries! {
     // # Global memory (ACP): registration and addresses
 
     /// As [`c::acp_query_starter_ga`].
@@ -115,7 +151,7 @@ entries! {
             Ok(size) => hand_out(rma().and_then(|r| r.register(addr.cast(), size, rank_of(color))), |key| {
                 atkey.set(key.bits());
             }),
-            Err(_) => wrong("acp_register_memory: the size is negative"),
+            Err(_) => noted(wrong("acp_register_memory: the size is negative")),
         }
     };
     acp_unregister_memory_(atkey: In8) = { number(rma().and_then(|r| r.unregister(key(atkey)))) };
