@@ -26,10 +26,24 @@
 #define FMPL_HPP
 
 #include <fmpl/global.hpp>
+#include <fmpl/grid.hpp>
 #include <fmpl/scope.hpp>
+
+#include <cstdlib>
 
 namespace fmpl {
 FMPL_CPP_BEGIN
+
+/** A mode of sending: messages are copied at once. */
+inline constexpr int buffered = 0;
+/** A mode of sending: a send waits for its receive. */
+inline constexpr int synchronous = FMPL_TIMEOUT_INFINITE;
+
+/** What has become of the messages in the spool. */
+struct spooled {
+    int delivered; /**< since the last look */
+    int waiting;   /**< those that are still there */
+};
 
 /**
  * This process in its job, from `init` on. Its end leaves the job (fmpl_finalize), and waits for the other ranks to do so; a failure then
@@ -50,6 +64,25 @@ public:
         const int code = fmpl_comm_create(&made, key);
         return detail::given(code, [&] { return communicator(made); });
     }
+    /** The spool's size in bytes and the mode of sending, of all communicators that have none of their own: `buffered`, `synchronous`, or
+     *  else (standard) how many milliseconds a send waits for its receive before the message is copied: fmpl_sendbuf_set. */
+    outcome<> set_send_buffer(std::size_t bytes, int timeout_ms) const {
+        return detail::done(fmpl_sendbuf_set(nullptr, bytes, timeout_ms));
+    }
+    /** Moves on what waits in the spool; no thread sends meanwhile: fmpl_sendbuf_check. */
+    outcome<spooled> sendbuf_check() const {
+        spooled it{0, 0};
+        const int code = fmpl_sendbuf_check(&it.delivered, &it.waiting);
+        return detail::given(code, [&] { return it; });
+    }
+    /** Moves on what this process has to do for others: fmpl_progress. */
+    outcome<> progress() const { return detail::done(fmpl_progress()); }
+    /** A descriptor that becomes readable when a request completes that was begun after this call: fmpl_event_fd. */
+    outcome<int> event_fd() const {
+        int fd = -1;
+        const int code = fmpl_event_fd(&fd);
+        return detail::given(code, [&] { return fd; });
+    }
     /** Leaves the job now. */
     outcome<> finalize() {
         here_ = false;
@@ -58,6 +91,8 @@ public:
 
 private:
     friend outcome<job> init(int);
+    friend outcome<job> init_id(const fmpl_id &, int, int, int);
+    template <class Exchange> friend outcome<job> init_with(int, int, Exchange &&, int);
     job() noexcept : here_(true), exceptions_(detail::exceptions()) {}
     bool here_;
     int exceptions_;
@@ -67,6 +102,57 @@ private:
 inline outcome<job> init(int indices) {
     const int code = fmpl_init(nullptr, nullptr, indices);
     return detail::given(code, [] { return job(); });
+}
+
+/** An identifier of a job, which one of its ranks makes and the program passes round: fmpl_id_create. */
+inline outcome<fmpl_id> id_create() {
+    fmpl_id id = {};
+    const int code = fmpl_id_create(&id);
+    return detail::given(code, [&] { return id; });
+}
+/** Joins the job of an identifier, as this rank of so many: fmpl_init_id. */
+inline outcome<job> init_id(const fmpl_id &id, int rank, int size, int indices) {
+    const int code = fmpl_init_id(&id, rank, size, indices);
+    return detail::given(code, [] { return job(); });
+}
+/** Joins a job with ranks of the program's own and an allgather of its own: `exchange(mine, all)` over bytes (span<const unsigned char>,
+ *  span<unsigned char>) returns whether all went well: fmpl_init_with. It throws nothing. */
+template <class Exchange> outcome<job> init_with(int rank, int size, Exchange &&exchange, int indices) {
+    struct both {
+        Exchange &call;
+        std::size_t ranks;
+    } state{exchange, static_cast<std::size_t>(size > 0 ? size : 0)};
+    const auto call = [](void *state, const void *mine, void *all, std::size_t n) noexcept -> int {
+        const both &it = *static_cast<both *>(state);
+        return it.call(span<const unsigned char>(static_cast<const unsigned char *>(mine), n),
+                       span<unsigned char>(static_cast<unsigned char *>(all), n * it.ranks))
+                   ? 0
+                   : 1;
+    };
+    const int code = fmpl_init_with(rank, size, call, &state, indices);
+    return detail::given(code, [] { return job(); });
+}
+
+/** Is this process in a job? fmpl_initialized. */
+inline bool initialized() noexcept {
+    int flag = 0;
+    fmpl_initialized(&flag);
+    return flag != 0;
+}
+/** Ends the job, all its ranks, with this code: fmpl_abort. */
+[[noreturn]] inline void abort(int code) {
+    fmpl_abort(code);
+    std::abort(); // not reached
+}
+/** Seconds of the node's monotonic clock: fmpl_wtime. */
+inline double wtime() noexcept { return fmpl_wtime(); }
+/** The version of the library that runs, to be compared with FMPL_VERSION. */
+inline int version() noexcept { return fmpl_version(); }
+/** One of this process's counters, FMPL_COUNTER_*: fmpl_counter. */
+inline outcome<std::size_t> counter(int which) {
+    std::size_t value = 0;
+    const int code = fmpl_counter(which, &value);
+    return detail::given(code, [&] { return value; });
 }
 
 FMPL_CPP_END

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 #if __cplusplus >= 202002L
 #include <span>
 #endif
@@ -104,6 +105,52 @@ template <class B> auto room(B &&buf) {
 }
 
 } // namespace detail
+
+/** A sub-matrix, or any runs of elements that are evenly spaced: fmpl_block, in elements. Empty where `first` is null. */
+template <class T> struct strided {
+    T *first;              /**< the first element of the first run */
+    std::size_t run;       /**< elements of a run */
+    std::size_t runs;      /**< how many runs */
+    std::ptrdiff_t stride; /**< from the beginning of a run to that of the next, in elements; may be negative */
+
+    static_assert(std::is_trivially_copyable_v<T>, "fmpl: only elements that are trivially copyable can be sent and received");
+    /** The same in bytes, as C has it. */
+    fmpl_block bytes() const { return {run * sizeof(T), runs, stride * static_cast<std::ptrdiff_t>(sizeof(T))}; }
+};
+template <class T> strided(T *, std::size_t, std::size_t, std::ptrdiff_t) -> strided<T>;
+
+/** Buffers one behind the other that are one message. Must stay, as their memory must, until the call or the request is over. */
+class pieces {
+public:
+    int size() const noexcept { return static_cast<int>(all_.size()); }
+    const iovec *data() const noexcept { return all_.data(); }
+
+protected:
+    template <class Memory> void put(const Memory &all) {
+        all_.push_back({const_cast<void *>(static_cast<const void *>(all.data)), all.bytes()});
+    }
+
+private:
+    std::vector<iovec> all_;
+};
+/** Those of a message to send. */
+class out_list : public pieces {
+public:
+    template <class... B> explicit out_list(B &&...buffers) { (add(std::forward<B>(buffers)), ...); }
+    template <class B> out_list &add(B &&buf) {
+        put(detail::lasting(std::forward<B>(buf)));
+        return *this;
+    }
+};
+/** Those that a message is received into, one filled after the other. */
+class in_list : public pieces {
+public:
+    template <class... B> explicit in_list(B &&...buffers) { (add(std::forward<B>(buffers)), ...); }
+    template <class B> in_list &add(B &&buf) {
+        put(detail::room(std::forward<B>(buf)));
+        return *this;
+    }
+};
 
 FMPL_CPP_END
 } // namespace fmpl

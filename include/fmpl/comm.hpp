@@ -57,6 +57,39 @@ public:
         return detail::given(code, [&] { return there ? std::optional<std::size_t>(bytes) : std::nullopt; });
     }
 
+    /** fmpl_send_block: a sub-matrix, without packing it before. */
+    template <class T> outcome<> send_block(strided<T> from, int to, int index) const {
+        return detail::done(fmpl_send_block(from.first, from.bytes(), to, index, id_));
+    }
+    /** fmpl_recv_block. */
+    template <class T> outcome<> recv_block(strided<T> into, int from, int index) const {
+        static_assert(!std::is_const_v<T>, "fmpl: a constant buffer cannot be received into");
+        return detail::done(fmpl_recv_block(into.first, into.bytes(), from, index, id_));
+    }
+    /** fmpl_send_list: several buffers as one message. */
+    outcome<> send_list(const out_list &parts, int to, int index) const {
+        return detail::done(fmpl_send_list(parts.data(), parts.size(), to, index, id_));
+    }
+    /** fmpl_recv_list. */
+    outcome<> recv_list(const in_list &parts, int from, int index) const {
+        return detail::done(fmpl_recv_list(parts.data(), parts.size(), from, index, id_));
+    }
+    /** Prepares a send that is made often, from this buffer, which must stay: fmpl_send_init. `scope::send_start` begins it. */
+    template <class B> outcome<> send_init(B &&buf, int to, int index) const {
+        auto all = detail::lasting(std::forward<B>(buf));
+        return detail::done(fmpl_send_init(all.data, all.bytes(), to, index, id_));
+    }
+    /** The same of a receive: fmpl_recv_init. `scope::recv_start` begins it. */
+    template <class B> outcome<> recv_init(B &&buf, int from, int index) const {
+        auto all = detail::room(std::forward<B>(buf));
+        return detail::done(fmpl_recv_init(all.data, all.bytes(), from, index, id_));
+    }
+
+    /** The spool's size in bytes and the mode of sending of this communicator; see job::set_send_buffer: fmpl_comm_sendbuf_set. */
+    outcome<> set_send_buffer(std::size_t bytes, int timeout_ms) const {
+        return detail::done(fmpl_comm_sendbuf_set(id_, nullptr, bytes, timeout_ms));
+    }
+
     /** fmpl_send_any: to whoever receives from any source there. */
     template <class B> outcome<> send_any(const B &buf, int to, int index) const {
         auto all = detail::whole(buf);
@@ -92,6 +125,9 @@ public:
         const int code = fmpl_mcast_recv(all.data, all.bytes(), id_, &it.bytes, &it.source);
         return detail::given(code, [&] { return it; });
     }
+    /** Limits how many messages to an index of this rank may be sent and not yet received; 0: as many as there is room for:
+     *  fmpl_recv_any_limit. */
+    outcome<> recv_any_limit(int most, int index) const { return detail::done(fmpl_recv_any_limit(most, index, id_)); }
     /** What recv_any would find now, if there is something: fmpl_probe_any. */
     outcome<std::optional<arrival>> probe_any(int index) const {
         int there = 0;
@@ -128,6 +164,22 @@ public:
         int from = nobody;
         const int code = fmpl_recv_loan_any(&at, &bytes, index, id_, &from);
         return detail::given(code, [&] { return loan<const T>(static_cast<const T *>(at), bytes, from); });
+    }
+    /** Begins to receive in place: fmpl_irecv_loan. */
+    template <class T> outcome<pending_loan<T>> irecv_loan(int from, int index) const {
+        const int code = fmpl_irecv_loan(from, index, id_);
+        return detail::given(code, [&] { return pending_loan<T>(id_, from, index, false); });
+    }
+    /** The same of any source: fmpl_irecv_loan_any. */
+    template <class T> outcome<pending_loan<T>> irecv_loan_any(int index) const {
+        const int code = fmpl_irecv_loan_any(index, id_);
+        return detail::given(code, [&] { return pending_loan<T>(id_, nobody, index, true); });
+    }
+    /** Hands a loan over to all members of a group chosen for this message, who receive it from this rank: fmpl_mcast_loan. */
+    template <class T> outcome<> mcast_loan(loan<T> &&filled, span<const int> members, int index) const {
+        return to_group("mcast_loan", members, [&](const std::uint64_t *group) {
+            return filled.handed(fmpl_mcast_loan(filled.raw(), filled.bytes(), group, index, id_));
+        });
     }
 
     /** fmpl_barrier. */
@@ -285,6 +337,7 @@ public:
     }
 
 private:
+    friend class scope;
     outcome<int> number(int (*what)(fmpl_comm, int *)) const {
         int n = 0;
         const int code = what(id_, &n);
@@ -299,27 +352,39 @@ private:
                                                      " elements; the " + std::to_string(counts) +
                                                      " counts are more, or not one for each rank");
     }
-    /** A call over a buffer of all ranks' parts, which C cannot know to be too short. */
-    template <class Call> outcome<> blocks(const char *name, std::size_t has, std::size_t one, bool looked_at, Call call) const {
+    /** What is wrong with a buffer of all ranks' parts, which C cannot know to be too short; "": nothing. (A communicator that there is
+     *  not the call itself finds.) */
+    std::string lack(const char *name, std::size_t has, std::size_t one) const {
         int ranks = 1;
-        if (const int code = fmpl_comm_size(id_, &ranks)) return detail::done(code);
-        if (looked_at && has / static_cast<std::size_t>(ranks) < one)
-            return detail::failed(FMPL_ERR_ARGUMENT, std::string(name) + ": the buffer of all ranks has " + std::to_string(has) +
-                                                         " bytes, and each of " + std::to_string(ranks) + " needs " +
-                                                         std::to_string(one));
+        if (fmpl_comm_size(id_, &ranks) != FMPL_SUCCESS || has / static_cast<std::size_t>(ranks) >= one) return "";
+        return std::string(name) + ": the buffer of all ranks has " + std::to_string(has) + " bytes, and each of " +
+               std::to_string(ranks) + " needs " + std::to_string(one);
+    }
+    /** A call over such a buffer. */
+    template <class Call> outcome<> blocks(const char *name, std::size_t has, std::size_t one, bool looked_at, Call call) const {
+        const std::string why = looked_at ? lack(name, has, one) : "";
+        if (!why.empty()) return detail::failed(FMPL_ERR_ARGUMENT, why);
         return detail::done(call());
     }
-    /** A call of a group chosen for it, whose bitmap this makes. */
-    template <class Call> outcome<> to_group(const char *name, span<const int> members, Call call) const {
+    /** The bitmap of a group; of one with a member that there is not, what is wrong. */
+    std::string bitmap(const char *name, span<const int> members, std::vector<std::uint64_t> &group) const {
         int ranks = 0;
-        if (const int code = fmpl_comm_size(id_, &ranks)) return detail::done(code);
-        std::vector<std::uint64_t> group(static_cast<std::size_t>(ranks) / 64 + 1);
+        if (fmpl_comm_size(id_, &ranks) != FMPL_SUCCESS) ranks = 0x7fffffff;
         for (int member : members) {
             if (member < 0 || member >= ranks)
-                return detail::failed(FMPL_ERR_RANK, std::string(name) + ": rank " + std::to_string(member) +
-                                                         " of a communicator of " + std::to_string(ranks));
-            group[static_cast<std::size_t>(member) / 64] |= std::uint64_t(1) << member % 64;
+                return std::string(name) + ": rank " + std::to_string(member) + " of a communicator of " + std::to_string(ranks);
+            const auto word = static_cast<std::size_t>(member) / 64;
+            if (group.size() <= word) group.resize(word + 1);
+            group[word] |= std::uint64_t(1) << member % 64;
         }
+        if (ranks != 0x7fffffff) group.resize(static_cast<std::size_t>(ranks) / 64 + 1);
+        return "";
+    }
+    /** A call of a group chosen for it. */
+    template <class Call> outcome<> to_group(const char *name, span<const int> members, Call call) const {
+        std::vector<std::uint64_t> group(1);
+        const std::string why = bitmap(name, members, group);
+        if (!why.empty()) return detail::failed(FMPL_ERR_RANK, why);
         return detail::done(call(group.data()));
     }
     template <class Memory> bool fits(span<const std::size_t> counts, const Memory &all) const {

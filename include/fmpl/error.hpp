@@ -112,6 +112,7 @@ inline result<> done(int code) {
     return {};
 }
 inline error failed(int code, const std::string &text) { return error(code, text); }
+template <class T> outcome<T> refused(int code, const std::string &text) { return error(code, text); }
 inline int exceptions() noexcept { return 0; }
 } // namespace detail
 
@@ -135,6 +136,7 @@ inline void done(int code) {
     if (code != FMPL_SUCCESS) raise(code);
 }
 [[noreturn]] inline void failed(int code, const std::string &text) { throw error(code, text); }
+template <class T> [[noreturn]] T refused(int code, const std::string &text) { throw error(code, text); }
 inline int exceptions() noexcept { return std::uncaught_exceptions(); }
 } // namespace detail
 

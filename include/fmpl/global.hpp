@@ -27,6 +27,8 @@ public:
     constexpr bool operator!=(pointer other) const noexcept { return at_ != other.at_; }
     /** Whose memory it is. */
     int rank() const noexcept { return acp_query_rank(at_); }
+    /** Its colour, a part of it that makes no difference here. */
+    int colour() const noexcept { return acp_query_color(at_); }
     /** Where it is in this process; null: in another one's. */
     T *local() const noexcept { return static_cast<T *>(acp_query_address(at_)); }
     /** The same place taken for elements of another type. */
@@ -127,6 +129,8 @@ public:
     }
     int rank() const noexcept { return acp_rank(); }
     int size() const noexcept { return acp_procs(); }
+    /** Begins anew with another rank, another one for each; all ranks call it, and all registrations end. */
+    outcome<> reset(int rank) { return detail::acp_done(detail::acp_code(acp_reset(rank) == 0)); }
     /** Waits until all ranks have called it. */
     outcome<> sync() const { return detail::acp_done(detail::acp_code(acp_sync() == 0)); }
     /** The starter memory of a rank, by which ranks tell each other other addresses. */
@@ -141,6 +145,11 @@ private:
     bool here_;
     int exceptions_;
 };
+
+/** How many colours addresses may have. */
+inline int colours() noexcept { return acp_colors(); }
+/** Ends the whole job, every rank of it, with a message on standard error. */
+inline void abort(const std::string &why) { acp_abort(why.c_str()); }
 
 /** Makes this rank's global memory, with all ranks: acp_init. */
 inline outcome<memory> open() {

@@ -53,6 +53,54 @@ template <class T> outcome<loan<T>> take_loan(std::size_t n) {
     return detail::given(code, [&] { return loan<T>(static_cast<T *>(at), n * sizeof(T)); });
 }
 
+/**
+ * A receive in place that has begun: `comm::irecv_loan`, `irecv_loan_any`. Its end waits for the message and gives it back; when it is left by an
+ * exception it does not, and the receive stays open.
+ */
+template <class T> class pending_loan {
+public:
+    pending_loan(fmpl_comm of, int from, int index, bool any) noexcept
+        : comm_(of), from_(from), index_(index), any_(any), exceptions_(detail::exceptions()) {}
+    pending_loan(pending_loan &&other) noexcept
+        : comm_(std::exchange(other.comm_, FMPL_COMM_NULL)), from_(other.from_), index_(other.index_), any_(other.any_),
+          exceptions_(other.exceptions_) {}
+    pending_loan &operator=(pending_loan &&) = delete;
+    ~pending_loan() {
+        if (comm_ != FMPL_COMM_NULL && detail::exceptions() == exceptions_ && complete(nullptr) == FMPL_SUCCESS)
+            fmpl_loan_return(at_);
+    }
+    /** Waits for the message; once. */
+    outcome<loan<const T>> wait() {
+        const int code = complete(nullptr);
+        return detail::given(code, [&] { return received(); });
+    }
+    /** The same if that takes no waiting. */
+    outcome<std::optional<loan<const T>>> test() {
+        int there = 0;
+        const int code = complete(&there);
+        return detail::given(code, [&] { return there ? std::optional<loan<const T>>(received()) : std::nullopt; });
+    }
+
+private:
+    loan<const T> received() const { return {static_cast<const T *>(at_), bytes_, from_}; }
+    /** Completes it, or (`there`) looks whether it is over; an error ends it, too, but that another thread is at it. */
+    int complete(int *there) {
+        const int code =
+            any_ ? (there ? fmpl_irecv_loan_any_test(&at_, &bytes_, index_, comm_, there, &from_)
+                          : fmpl_irecv_loan_any_wait(&at_, &bytes_, index_, comm_, &from_))
+                 : (there ? fmpl_irecv_loan_test(&at_, &bytes_, from_, index_, comm_, there)
+                          : fmpl_irecv_loan_wait(&at_, &bytes_, from_, index_, comm_));
+        if (code != FMPL_ERR_BUSY && (code != FMPL_SUCCESS || !there || *there)) comm_ = FMPL_COMM_NULL;
+        return code;
+    }
+    const void *at_ = nullptr;
+    std::size_t bytes_ = 0;
+    fmpl_comm comm_;
+    int from_, index_;
+    bool any_;
+    int exceptions_;
+};
+
 /** Memory that the ranks of the node reach directly (fmpl_alloc), `n` elements that are zero; its end gives it back. */
 template <class T> class buffer {
     static_assert(std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>, "fmpl: plain elements only");

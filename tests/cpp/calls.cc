@@ -1,5 +1,5 @@
 // What fmpl.hpp has, with exceptions, on any number of ranks. `elsewhere` is in another file, which may be compiled without exceptions.
-#include <fmpl.hpp>
+#include "check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,14 +11,6 @@
 #include <numeric>
 #include <string>
 #include <vector>
-
-#define CHECK(condition)                                                                                          \
-    do {                                                                                                          \
-        if (!(condition)) {                                                                                       \
-            std::fprintf(stderr, "%s:%d: not so: %s (%s)\n", __FILE__, __LINE__, #condition, fmpl_last_error());  \
-            fmpl_abort(1);                                                                                        \
-        }                                                                                                         \
-    } while (0)
 
 #ifdef TWO_FILES
 int elsewhere(fmpl_comm comm, int rank, int size);
@@ -42,17 +34,6 @@ struct particle {
     double x, y;
     int kind;
 };
-
-/** The code with which a call fails; 0: it does not. */
-template <class Call> int fails(Call call, const char *says = "") {
-    try {
-        call();
-    } catch (const fmpl::error &e) {
-        CHECK(std::strstr(e.what(), says));
-        return e.code();
-    }
-    return FMPL_SUCCESS;
-}
 
 void messages(fmpl::comm world, int rank, int size) {
     const int next = (rank + 1) % size, last = (rank + size - 1) % size;
@@ -375,7 +356,7 @@ void global_memory() {
     const int rank = all.rank(), size = all.size(), next = (rank + 1) % size;
     std::vector<uint64_t> table(16, static_cast<uint64_t>(rank)), result(4);
     auto shared = global::share(table);
-    auto own = global::share(result);
+    const global::registration<uint64_t> own = global::share(result);
     auto starter = all.starter<uint64_t>(rank);
     *starter.local() = shared.begin().address();
     all.sync();

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::programs::{have, link_shared, must, prefix, run, run_alone, scratch};
+use crate::programs::{have, link_shared, must, prefix, run, run_all_to_their_end, run_alone, scratch};
 use crate::root;
 
 const STANDARDS: [&str; 2] = ["c++17", "c++20"];
@@ -31,6 +31,26 @@ fn every_cpp_call_does_what_it_says() {
             assert!(said.contains(&format!("all of it on {ranks} ranks")), "{said}");
             // Of the communicator that ends behind finalize nothing is said.
             assert!(!said.contains("is not freed"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn every_other_cpp_call_does_what_it_says() {
+    if !have("g++") {
+        return;
+    }
+    for standard in STANDARDS {
+        let program = build("more", standard, &[], &["tests/cpp/more.cc"]);
+        for ranks in 1..=4 {
+            let said = run(&program, ranks);
+            assert!(said.contains(&format!("more of it on {ranks} ranks")), "{said}");
+        }
+        let output = run_all_to_their_end(&program, &["abort"], 2);
+        assert_eq!(output.status.code(), Some(43), "{output:?}");
+        for how in ["id", "exchange"] {
+            let output = must(Command::new("timeout").arg("100").arg(&program).arg(how));
+            assert!(String::from_utf8_lossy(&output.stdout).contains("joined by an"), "{output:?}");
         }
     }
 }

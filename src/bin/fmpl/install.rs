@@ -32,9 +32,9 @@ const STATIC_LIBS: &str = "-lpthread -ldl -lrt -lm";
 macro_rules! includes {
     ($($name:literal)*) => { [$(($name, include_str!(concat!("../../../include/", $name)))),*] };
 }
-const INCLUDES: [(&str, &str); 12] = includes!(
+const INCLUDES: [(&str, &str); 13] = includes!(
     "acp.h" "fmpl.h" "fmplf.h" "fmpl.f90" "fmpl.hpp" "fmpl/buffers.hpp" "fmpl/comm.hpp" "fmpl/error.hpp" "fmpl/global.hpp"
-    "fmpl/memory.hpp" "fmpl/reductions.hpp" "fmpl/scope.hpp"
+    "fmpl/grid.hpp" "fmpl/memory.hpp" "fmpl/reductions.hpp" "fmpl/scope.hpp"
 );
 
 /// Files with `@LIBDIR@` and `@VERSION@` in them. The three compilers are one script, which looks at its name.
