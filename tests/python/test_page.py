@@ -58,7 +58,8 @@ def parameters(node):
     """Names of the parameters, and which have a default."""
     args = [a.arg for a in node.args.args if a.arg != "self"]
     without = len(args) - len(node.args.defaults)
-    return [(name, k >= without) for k, name in enumerate(args)]
+    by_name = [(a.arg, default is not None) for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults)]
+    return [(name, k >= without) for k, name in enumerate(args)] + by_name
 
 
 def of_runtime(call):
@@ -76,7 +77,10 @@ def test_stubs_say_what_there_is():
     for name, node in classes.items():
         real = getattr(fmpl, name)
         assert real.__doc__, name
-        if name in ("Code", "Error"):
+        if name in ("Code", "Counter"):
+            members = {m.targets[0].id: m.value.value for m in node.body if isinstance(m, ast.Assign)}
+            assert members == {member: value.value for member, value in real.__members__.items()}, name
+        if name in ("Code", "Counter", "Error"):
             continue
         methods = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef)}
         there = {m for m in vars(real) if not m.startswith("_")}

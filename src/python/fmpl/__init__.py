@@ -13,7 +13,7 @@
 
 ``fmpl run -n 2 python app.py`` starts it on two ranks. `Job.world` has the calls (`Comm`), `Comm.irecv` and the like give requests
 (`Request`), `Job.loan` and `Comm.recv_loan` messages that are handed over (`Loan`), `Comm.shared_window` memory that the ranks of a
-node have side by side (`SharedWindow`); ``await`` on a request is in `fmpl.aio`.
+node have side by side (`SharedWindow`), `Job.global_memory` memory that all ranks read and write (`Global`); ``await`` on a request is in `fmpl.aio`.
 """
 
 import atexit as _atexit
@@ -21,12 +21,17 @@ import gc as _gc
 import os as _os
 import sys as _sys
 
+from ._counter import Counter
 from ._error import Code, Error
 from ._fmpl import (
     Comm,
+    Global,
     Job,
     Loan,
+    LoanRequest,
+    Operation,
     Received,
+    Registration,
     Request,
     SharedWindow,
     __version__,
@@ -42,10 +47,15 @@ from ._fmpl import _leave
 __all__ = [
     "Code",
     "Comm",
+    "Counter",
     "Error",
+    "Global",
     "Job",
     "Loan",
+    "LoanRequest",
+    "Operation",
     "Received",
+    "Registration",
     "Request",
     "SharedWindow",
     "__version__",
@@ -53,8 +63,10 @@ __all__ = [
     "init",
     "init_id",
     "initialized",
+    "test_all",
     "wait_all",
     "wait_any",
+    "wait_some",
     "wtime",
 ]
 
@@ -74,6 +86,41 @@ def wait_all(requests):
     if first is not None:
         raise first
     return received
+
+
+def test_all(requests):
+    """Completes those of several requests that need no waiting; whether that leaves none. The first error is raised when all were looked at."""
+    over, first = True, None
+    for request in list(requests):
+        try:
+            over = request.test() and over
+        except Error as error:
+            first = first or error
+    if first is not None:
+        raise first
+    return over
+
+
+def wait_some(requests):
+    """Waits until one of several requests is over, and gives the places of all that this call has found to be; none: all were over already.
+
+    The first error is raised when all were looked at; `Request.done` tells which of them are over.
+    """
+    requests = list(requests)
+    open_before = [not request.done for request in requests]
+    first = None
+    try:
+        wait_any(requests)
+    except Error as error:
+        first = error
+    for request in requests:
+        try:
+            request.test()
+        except Error as error:
+            first = first or error
+    if first is not None:
+        raise first
+    return [at for at, request in enumerate(requests) if open_before[at] and request.done]
 
 
 _process = _os.getpid()

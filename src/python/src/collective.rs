@@ -1,8 +1,10 @@
 //! The collective calls of `Comm`.
 
-use fmpl::base::bytes::Room;
-use fmpl::coll::{self, Ask, Elements, Sizes};
-use fmpl::comm::requests::What;
+use std::collections::HashSet;
+
+use fmpl::base::bytes::{Bytes, Room};
+use fmpl::coll::{self, Sizes};
+use fmpl::p2p::any_source::multicast;
 use fmpl::{Code, Error};
 use pyo3::prelude::*;
 
@@ -10,24 +12,28 @@ use crate::comm::Comm;
 use crate::error::{raise, wrong};
 use crate::life::undisturbed;
 use crate::memory::{Export, Memory};
+use crate::orphans::again;
 use crate::reduce::Operation;
-use crate::request::{self, Request, again};
 
 impl Comm {
     /// Makes a collective call.
-    fn together(&self, py: Python<'_>, mut call: impl FnMut(i32) -> fmpl::Result<()> + Send) -> PyResult<()> {
+    pub(crate) fn together(
+        &self,
+        py: Python<'_>,
+        mut call: impl FnMut(i32) -> fmpl::Result<()> + Send,
+    ) -> PyResult<()> {
         let group = &*self.0;
         let _in = group.enter(py)?;
         let done = again(|| undisturbed(py, || group.collective(|| call(group.id))));
         done.map_err(|error| raise(py, &error, group.about(None, None)))
     }
 
-    fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {
+    pub(crate) fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {
         wrong(py, Code::Argument, text, self.0.about(None, None))
     }
 
     /// A vector of a reduction: its memory, how many elements, and what they are combined with.
-    fn vector(
+    pub(crate) fn vector(
         &self,
         export: &mut Export,
         buf: &Bound<'_, PyAny>,
@@ -47,14 +53,14 @@ impl Comm {
     }
 
     /// What is given and what is taken do not overlap, but where the one is its place within the other.
-    fn apart(&self, py: Python<'_>, give: Memory, take: Memory, is_place: bool) -> PyResult<()> {
+    pub(crate) fn apart(&self, py: Python<'_>, give: Memory, take: Memory, is_place: bool) -> PyResult<()> {
         if is_place || !give.overlaps(take) {
             return Ok(());
         }
         Err(self.wrong(py, "buffers that overlap"))
     }
 
-    fn is_root(&self, root: i32) -> bool {
+    pub(crate) fn is_root(&self, root: i32) -> bool {
         usize::try_from(root) == Ok(self.0.rank)
     }
 }
@@ -65,7 +71,7 @@ fn bytes_of(lengths: &[usize], item: usize) -> Vec<usize> {
 }
 
 /// Does a part begin so many bytes behind the beginning of the whole?
-fn is_place(part: Memory, whole: Memory, at: usize) -> bool {
+pub(crate) fn is_place(part: Memory, whole: Memory, at: usize) -> bool {
     part.at as usize == (whole.at as usize).wrapping_add(at)
 }
 
@@ -75,7 +81,7 @@ fn before(sizes: &[usize], rank: usize) -> usize {
 }
 
 /// A buffer that only the root has, read or written.
-fn of_root(export: &mut Export, all: Option<&Bound<'_, PyAny>>, written: bool) -> PyResult<Memory> {
+pub(crate) fn of_root(export: &mut Export, all: Option<&Bound<'_, PyAny>>, written: bool) -> PyResult<Memory> {
     let Some(all) = all.filter(|all| !all.is_none()) else { return Ok(Memory::NOTHING) };
     if written { export.write(all)?.whole(all.py()) } else { export.read(all)?.whole(all.py()) }
 }
@@ -308,37 +314,49 @@ impl Comm {
         })
     }
 
-    /// Begins a barrier. A communicator has at most one collective call under way: until this one is over all others are `Code.BUSY`.
-    fn ibarrier(&self, py: Python<'_>) -> PyResult<Request> {
-        let (group, nothing) = (&self.0, (Box::new(Export::new()), 1));
-        request::begin(py, group, What::Barrier, (-1, -1), nothing, || {
-            group.collective(|| coll::begin(group.id, Ask::Barrier))
-        })
-    }
-
-    /// Begins to copy the root's buffer to all ranks; see `ibarrier`.
-    #[pyo3(signature = (buf, root=0))]
-    fn ibcast(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, root: i32) -> PyResult<Request> {
-        let mut export = Box::new(Export::new());
-        let memory = of_root(&mut export, Some(buf), !self.is_root(root))?;
-        let group = &self.0;
-        request::begin(py, group, What::Bcast, (-1, -1), (export, memory.item), || {
-            // SAFETY: exported until the request is over; the root's is only read.
-            let room = unsafe { memory.room() };
-            group.collective(|| coll::begin(group.id, Ask::Bcast(room, memory.len, root)))
-        })
-    }
-
-    /// Begins to combine the ranks' vectors; see `allreduce` and `ibarrier`.
-    #[pyo3(signature = (buf, op="sum"))]
-    fn iallreduce(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<Request> {
-        let mut export = Box::new(Export::new());
+    /// Combines the vectors of the ranks named, a group chosen for this call, into that of `root`, one of them. All of them make the call, and
+    /// nobody else takes part.
+    #[pyo3(signature = (buf, members, root, op="sum"))]
+    fn mcast_reduce(
+        &self,
+        py: Python<'_>,
+        buf: &Bound<'_, PyAny>,
+        members: Vec<usize>,
+        root: i32,
+        op: &str,
+    ) -> PyResult<()> {
+        let mut export = Export::new();
         let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
-        let group = &self.0;
-        request::begin(py, group, What::Allreduce, (-1, -1), (export, memory.item), || {
-            // SAFETY: exported until the request is over.
-            let elements = Elements { data: unsafe { memory.room() }, count, f: operation.function() };
-            group.collective(|| coll::begin(group.id, Ask::Allreduce(elements)))
+        let size = self.0.size;
+        self.together(py, |comm| {
+            let bits = multicast::bitmap("mcast_reduce", comm, size, members.iter().copied())?;
+            let (data, function) = (lent(&export, memory), operation.function());
+            coll::mcast_reduce(comm, data, count, &function, Bytes::of(&bits), root)
+        })
+    }
+
+    /// Gives each of the ranks named its own part of each other's, in the order of their ranks; a group chosen for this call. All of them make it,
+    /// and nobody else takes part.
+    fn mcast_alltoall(
+        &self,
+        py: Python<'_>,
+        sent: &Bound<'_, PyAny>,
+        received: &Bound<'_, PyAny>,
+        members: Vec<usize>,
+    ) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let (give, take) = (from.read(sent)?.whole(py)?, to.write(received)?.whole(py)?);
+        let many = members.iter().collect::<HashSet<_>>().len().max(1);
+        if !give.len.is_multiple_of(many * give.item) || take.len != give.len {
+            return Err(
+                self.wrong(py, "mcast_alltoall of buffers that are not a block for each member, the same in both")
+            );
+        }
+        self.apart(py, give, take, false)?;
+        let size = self.0.size;
+        self.together(py, |comm| {
+            let bits = multicast::bitmap("mcast_alltoall", comm, size, members.iter().copied())?;
+            coll::mcast_alltoall(comm, *lent(&from, give), give.len / many, lent(&to, take), Bytes::of(&bits))
         })
     }
 }

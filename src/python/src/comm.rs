@@ -17,7 +17,8 @@ use crate::group::Group;
 use crate::life::{Thing, timeout_ms, undisturbed, wait, whole};
 use crate::loan::Loan;
 use crate::memory::{Export, Memory};
-use crate::request::{self, ORPHANS, Request, again};
+use crate::orphans::{ORPHANS, again, settle};
+use crate::request::{self, Request};
 use crate::window::SharedWindow;
 
 /// A communicator: `Job.world`, or one made from it by `split`, `split_node` or `dup`.
@@ -61,7 +62,7 @@ impl Received {
 }
 
 /// The other side of a message: a rank, or nobody.
-pub struct Peer(i32);
+pub struct Peer(pub i32);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Peer {
     type Error = PyErr;
@@ -76,7 +77,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Peer {
 }
 
 /// The bytes of a message of any source.
-fn run(py: Python<'_>, memory: Memory) -> PyResult<Run> {
+pub fn run(py: Python<'_>, memory: Memory) -> PyResult<Run> {
     let memory = memory.whole(py)?;
     // SAFETY: exported as long as the call or the request that this is made for.
     Ok(unsafe { Run::new(memory.at, memory.len) })
@@ -84,13 +85,12 @@ fn run(py: Python<'_>, memory: Memory) -> PyResult<Run> {
 
 impl Comm {
     /// What has been made by a call that gives a handle; None where this rank takes no part.
-    fn made(
+    pub fn made(
         &self,
         py: Python<'_>,
         mut make: impl FnMut() -> fmpl::Result<Option<i32>> + Send,
     ) -> PyResult<Option<Comm>> {
-        let about = self.0.about(None, None);
-        let _in = self.0.enter(py)?;
+        let (_in, about) = (self.0.enter(py)?, self.0.about(None, None));
         let made = again(|| undisturbed(py, &mut make)).and_then(|made| made.map(Group::new).transpose());
         Ok(made.map_err(|error| raise(py, &error, about))?.map(Comm))
     }
@@ -446,7 +446,7 @@ impl Comm {
 
     /// Frees a communicator: this process's part, waiting for nobody. One that is let go is freed, too.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        request::settle(&self.0);
+        settle(&self.0);
         self.0.free(py)
     }
 

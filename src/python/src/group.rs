@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::error::{About, raise, wrong};
 use crate::life::{self, LIFE, in_handler};
-use crate::request::again;
+use crate::orphans::again;
 
 /// A communicator. Its counters are changed with the interpreter's lock only.
 pub struct Group {

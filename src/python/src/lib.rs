@@ -5,10 +5,12 @@
 //! | `life` | the job in this process: init, calls under way, signals, the end |
 //! | `memory` | buffers of Python, exported for as long as the library has them |
 //! | `group` | a communicator, as calls and requests hold it |
-//! | `comm` | `Comm`: messages, making communicators |
-//! | `collective`, `reduce` | its collective calls; the named operations on types of elements |
-//! | `request` | `Request`, and what becomes of one that is let go |
-//! | `loan` | `Loan`: messages that are handed over, as buffers |
+//! | `comm`, `pieces` | `Comm`: messages, making communicators; messages of several buffers, multicasts |
+//! | `collective`, `begun`, `reduce` | its collective calls; those that do not wait; the named operations on types of elements |
+//! | `grid` | Cartesian grids |
+//! | `global` | `Global`: global memory, its registrations and operations |
+//! | `request`, `orphans` | `Request`, and what becomes of one that is let go |
+//! | `loan`, `pending_loan` | `Loan`: messages that are handed over, as buffers; those that are on their way |
 //! | `views` | the views of loans and windows, counted |
 //! | `window` | `SharedWindow`: memory of a node's ranks side by side, as buffers |
 //! | `error` | `fmpl.Error` from the library's errors |
@@ -18,16 +20,22 @@
 //! thread takes the interpreter's lock in the middle of a wait, to look for signals ([`life::interrupted`]).
 //!
 //! **Memory.** Whatever the library has of Python is exported by the buffer protocol until the library has done with it, so it cannot be
-//! freed or resized. A request that is let go withdraws its receive, or goes on with its buffer until it is over (`request::Orphans`).
+//! freed or resized. A request that is let go withdraws its receive, or goes on with its buffer until it is over (`orphans::Orphans`).
 //! Requests that are open when the job ends keep their memory for ever.
 
+mod begun;
 mod collective;
 mod comm;
 mod error;
+mod global;
+mod grid;
 mod group;
 mod life;
 mod loan;
 mod memory;
+mod orphans;
+mod pending_loan;
+mod pieces;
 mod reduce;
 mod request;
 mod views;
@@ -43,6 +51,10 @@ fn _fmpl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<comm::Received>()?;
     module.add_class::<request::Request>()?;
     module.add_class::<loan::Loan>()?;
+    module.add_class::<pending_loan::LoanRequest>()?;
+    module.add_class::<global::Global>()?;
+    module.add_class::<global::Registration>()?;
+    module.add_class::<global::Operation>()?;
     module.add_class::<window::SharedWindow>()?;
     module.add_function(wrap_pyfunction!(life::init, module)?)?;
     module.add_function(wrap_pyfunction!(life::init_id, module)?)?;

@@ -16,9 +16,10 @@ use pyo3::types::PyBytes;
 
 use crate::comm::Comm;
 use crate::error::{About, raise, wrong};
+use crate::global;
 use crate::group::{Group, change};
 use crate::loan::{self, Loan};
-use crate::request::ORPHANS;
+use crate::orphans::ORPHANS;
 use crate::views;
 
 /// The job; everything in it is changed with the interpreter's lock only.
@@ -240,6 +241,12 @@ pub fn wtime() -> f64 {
     comm::wtime()
 }
 
+impl Job {
+    pub fn of_world(&self) -> &Arc<Group> {
+        &self.world
+    }
+}
+
 #[pymethods]
 impl Job {
     /// The communicator of all ranks.
@@ -354,6 +361,7 @@ fn finalize(py: Python<'_>, ended: &dyn Fn(bool)) -> PyResult<()> {
     ended(true);
     let orphans = ORPHANS.end(py, about);
     loan::return_all();
+    let closed = global::close_all();
     // SAFETY: no other call is under way, and none begins while `closing`. Requests that are not over keep their memory (`Request::drop`),
     // nobody looks at a loan or a window, and what belongs to this life of the job uses the library no more.
     let done = whole(py, about, || comm::finalize_raw(unsafe { Unused::promised() }));
@@ -361,7 +369,7 @@ fn finalize(py: Python<'_>, ended: &dyn Fn(bool)) -> PyResult<()> {
     LIFE.generation.store(LIFE.generation() + 1, Ordering::Relaxed);
     LIFE.uses.store(0, Ordering::Relaxed);
     LIFE.closing.store(false, Ordering::Relaxed);
-    done.and(orphans)
+    done.and(closed.map_err(|error| raise(py, &error, about))).and(orphans)
 }
 
 /// At the end of the process: other threads' calls are ended, and the job is left, if `normal`.

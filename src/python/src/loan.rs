@@ -73,6 +73,11 @@ impl Loan {
         raised.map_or(Ok(loan), Err)
     }
 
+    /// One that has been received, and who has sent it.
+    pub fn of(lent: Lent, source: i32, generation: u64) -> Loan {
+        Loan::new(lent.at as usize, lent.len, false, usize::try_from(source).ok(), generation)
+    }
+
     fn new(at: usize, len: usize, writable: bool, source: Option<usize>, generation: u64) -> Loan {
         if at != 0 {
             held(|held| held.insert(at));

@@ -54,6 +54,11 @@ impl Memory {
         Err(wrong(py, Code::Argument, "this call needs a contiguous buffer; copy it first", About::default()))
     }
 
+    /// Its address and its bytes.
+    pub fn parts(self) -> (*mut u8, usize) {
+        (self.at, self.len)
+    }
+
     /// To be read by a call, or written.
     ///
     /// # Safety

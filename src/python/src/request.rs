@@ -1,10 +1,10 @@
-//! `Request`, and what becomes of one that is let go.
+//! `Request`.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fmpl::comm::claim::Direction;
 use fmpl::comm::requests::{self, What};
+use fmpl::p2p::any_source::multicast;
 use fmpl::p2p::{self, TAG_ANY, any_source};
 use fmpl::{Code, Error};
 use pyo3::exceptions::PyRuntimeError;
@@ -14,7 +14,7 @@ use crate::comm::Received;
 use crate::error::{About, raise, wrong};
 use crate::group::{Group, OwnClaim, change};
 use crate::life::{LIFE, Thing, detached, in_handler, wait, whole};
-use crate::memory::Export;
+use crate::orphans::ORPHANS;
 
 /// A request that is not over. What it holds lasts until it is: the buffer, the claim, the communicator.
 pub struct Open {
@@ -24,8 +24,17 @@ pub struct Open {
     pub index: i32,
     /// Bytes of an element of the buffer.
     pub item: usize,
+    /// Of a multicast, and of a collective call that has one.
+    ticket: u64,
     _claim: Option<OwnClaim>,
-    _export: Box<Export>,
+    _held: Held,
+}
+
+/// What a request keeps until it is over, its buffers among it; dropped with the interpreter's lock.
+pub type Held = Box<dyn Send + Sync>;
+
+fn is_receive(what: What) -> bool {
+    matches!(what, What::Receive | What::ReceiveAny | What::ReceiveMulticast)
 }
 
 /// What came: source, index and bytes; of other requests nothing.
@@ -37,11 +46,12 @@ impl Open {
         what: What,
         group: &Arc<Group>,
         (peer, index): (i32, i32),
+        ticket: u64,
         claim: Option<OwnClaim>,
-        (export, item): (Box<Export>, usize),
+        (held, item): (Held, usize),
     ) -> Open {
         change(&group.open, 1);
-        Open { what, group: group.clone(), peer, index, item, _claim: claim, _export: export }
+        Open { what, group: group.clone(), peer, index, item, ticket, _claim: claim, _held: held }
     }
 
     fn about(&self) -> About {
@@ -50,17 +60,20 @@ impl Open {
 
     /// Is it a collective call, which others rely on?
     fn is_collective(&self) -> bool {
-        matches!(self.what, What::Barrier | What::Bcast | What::Allreduce)
+        !matches!(
+            self.what,
+            What::Send | What::Receive | What::SendAny | What::ReceiveAny | What::Multicast | What::ReceiveMulticast
+        )
     }
 
     /// Its name, by which the library knows it.
     fn name(&self) -> requests::Request {
         let comm = self.group.id;
-        requests::Request { kind: self.what as i32, peer: self.peer, index: self.index, comm, ticket: 0 }
+        requests::Request { kind: self.what as i32, peer: self.peer, index: self.index, comm, ticket: self.ticket }
     }
 
     /// Completes it, waiting if need be. It is over unless this is `Ok(None)` or `Busy`.
-    fn complete(&self, wait: bool) -> fmpl::Result<Option<Got>> {
+    pub fn complete(&self, wait: bool) -> fmpl::Result<Option<Got>> {
         let (comm, peer, index) = (self.group.id, self.peer, self.index);
         match self.what {
             What::Receive => {
@@ -85,6 +98,11 @@ impl Open {
                 arrived.whole(index)?;
                 Ok(Some(Some((arrived.source, index, arrived.len))))
             }
+            What::ReceiveMulticast => {
+                let Some(arrived) = multicast::mcast_irecv_end(comm, wait)? else { return Ok(None) };
+                arrived.whole(-1)?;
+                Ok(Some(Some((arrived.source, -1, arrived.len))))
+            }
             _ => Ok(self.name().complete(wait)?.then_some(None)),
         }
     }
@@ -94,12 +112,13 @@ impl Open {
         match self.what {
             What::Receive => p2p::irecv_cancel(self.group.id, self.peer, self.index),
             What::ReceiveAny => any_source::irecv_any_cancel(self.group.id, self.index),
+            What::ReceiveMulticast => multicast::mcast_irecv_cancel(self.group.id).map(|()| true),
             _ => Ok(false),
         }
     }
 
     /// Has it come to its end, by a test, or by being withdrawn?
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         let busy = |error: &Error| error.code() == Code::Busy;
         match self.complete(false) {
             Ok(Some(_)) => true,
@@ -271,13 +290,14 @@ impl Request {
     /// Whether it is a receive, of which the buffer is given back as soon as that can be.
     #[getter]
     fn _is_receive(&self) -> bool {
-        matches!(self.what, What::Receive | What::ReceiveAny)
+        is_receive(self.what)
     }
 
-    /// Whether it is a send, of which the event descriptor does not tell when its time-out passes.
+    /// Whether it is a send, of which the event descriptor does not tell when its time-out passes, or has to do with a multicast, of which it
+    /// tells nothing.
     #[getter]
     fn _is_send(&self) -> bool {
-        matches!(self.what, What::Send | What::SendAny)
+        matches!(self.what, What::Send | What::SendAny | What::Multicast | What::ReceiveMulticast)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -319,62 +339,6 @@ impl Drop for Request {
                 ORPHANS.add(open);
             }
         }
-    }
-}
-
-/// Requests that were let go and are not over yet.
-pub struct Orphans(Mutex<Vec<Open>>);
-
-pub static ORPHANS: Orphans = Orphans(Mutex::new(Vec::new()));
-
-impl Orphans {
-    fn add(&self, open: Open) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(open);
-    }
-
-    fn take(&self) -> Vec<Open> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Looks which are over by now. Called where requests begin, before calls of any source, where a communicator
-    /// is freed, and where something is busy ([`again`]).
-    pub fn look(&self) {
-        if self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            return;
-        }
-        // Dropped without the list's lock, since releasing a buffer may call Python.
-        let (over, open): (Vec<_>, Vec<_>) = self.take().into_iter().partition(|open| open.is_over());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(open);
-        drop(over);
-    }
-
-    /// The end of the job: waits for them. What is not over then keeps its memory for ever.
-    pub fn end(&self, py: Python<'_>, about: About) -> PyResult<()> {
-        let mut first = Ok(());
-        for open in self.take() {
-            let over = open.is_over() || {
-                let done = whole(py, about, || open.complete(true).map(|_| ()));
-                let over = done.is_ok();
-                first = first.and(done);
-                over
-            };
-            if !over {
-                std::mem::forget(open);
-            }
-        }
-        first
-    }
-}
-
-/// Makes a call that requests which were let go may stand in the way of: they are looked after, and it is made once more, where it is busy.
-#[inline]
-pub fn again<R>(mut call: impl FnMut() -> fmpl::Result<R>) -> fmpl::Result<R> {
-    match call() {
-        Err(error) if error.code() == Code::Busy => {
-            ORPHANS.look();
-            call()
-        }
-        done => done,
     }
 }
 
@@ -441,8 +405,9 @@ pub fn wait_any(py: Python<'_>, requests: Vec<Py<Request>>) -> PyResult<Option<u
     if let Some((_, Err(error))) = which {
         return Err(raise(py, &error, about));
     }
-    let receive = matches!(request.what, What::Receive | What::ReceiveAny);
-    let got = receive.then(|| Received::object(py, (name.peer, name.index, name.ticket as usize), item)).transpose()?;
+    let got = is_receive(request.what)
+        .then(|| Received::object(py, (name.peer, name.index, name.ticket as usize), item))
+        .transpose()?;
     request.set(State::Over(got));
     Ok(Some(at))
 }
@@ -453,8 +418,20 @@ pub fn begin(
     group: &Arc<Group>,
     what: What,
     (peer, index): (i32, i32),
-    (export, item): (Box<Export>, usize),
+    held: (Held, usize),
     begin: impl FnOnce() -> fmpl::Result<()> + Send,
+) -> PyResult<Request> {
+    begin_ticketed(py, group, what, (peer, index), held, || begin().map(|()| 0))
+}
+
+/// The same by a call that gives a ticket, or 0.
+pub fn begin_ticketed(
+    py: Python<'_>,
+    group: &Arc<Group>,
+    what: What,
+    (peer, index): (i32, i32),
+    held: (Held, usize),
+    begin: impl FnOnce() -> fmpl::Result<u64> + Send,
 ) -> PyResult<Request> {
     let about = group.about(Some(peer), Some(index));
     let _in = group.enter(py)?;
@@ -467,14 +444,7 @@ pub fn begin(
     };
     let claim = claim.map_err(|error| raise(py, &error, about))?.map(|claim| OwnClaim::of(group, claim));
     // It may wait, for the first contact with a peer.
-    let ((), raised) = detached(py, about, begin)?;
-    let request = Request::new(Open::new(what, group, (peer, index), claim, (export, item)));
+    let (ticket, raised) = detached(py, about, begin)?;
+    let request = Request::new(Open::new(what, group, (peer, index), ticket, claim, held));
     raised.map_or(Ok(request), Err)
-}
-
-/// Whether requests of a communicator that is about to be freed are over.
-pub fn settle(group: &Group) {
-    if group.open.load(Ordering::Relaxed) != 0 {
-        ORPHANS.look();
-    }
 }

@@ -18,7 +18,7 @@ use pyo3::types::{PyMemoryView, PySlice};
 use crate::error::{raise, wrong};
 use crate::group::Group;
 use crate::life::{LIFE, Thing, undisturbed};
-use crate::request::again;
+use crate::orphans::again;
 use crate::views::Views;
 
 /// Memory of a node's ranks side by side, which each of them reads and writes as its own (`Comm.shared_window`).
