@@ -208,10 +208,13 @@ class Calls:
     def by_language(self):
         """The table of all calls."""
         path = "calls/by-language.md"
-        text = "# Calls by language\n\nIn C++ all calls of C can be made; the table has what C++ has of its own. The predefined functions of\n"
-        text += "reductions are not in it.\n\n| C | Fortran | Rust | C++ | Python |\n|---|---|---|---|---|\n"
-        for name, forms in languages.Languages(self.root, self).rows():
-            others = [f"`{forms[k].removeprefix('fmpl::').removeprefix('fmpl.')}`" if forms[k] else "–" for k in ("Rust", "C++", "Python")]
+        text = "# Calls by language\n\nIn C++ all calls of C can be made; the table has what C++ has of its own. Where a call makes no sense in a\n"
+        text += "language it says, in brackets, what does its work there. The predefined functions of reductions are not in it.\n\n| C | Fortran | Rust | C++ | Python |\n|---|---|---|---|---|\n"
+        table = languages.Languages(self.root, self)
+        short = lambda form: f"`{form.removeprefix('fmpl::').removeprefix('fmpl.')}`"
+        for name, forms in table.rows():
+            none = {k: f"({reason})" if (reason := table.reason(k, name)) else "–" for k in forms}
+            others = [short(forms[k]) if forms[k] else none[k] for k in ("Rust", "C++", "Python")]
             fortran = "the same" if forms["Fortran"] else "–"
             text += f"| {self.named(path, name)} | {fortran} | {' | '.join(others)} |\n"
         return Page("Calls by language", path, text)
