@@ -25,7 +25,7 @@ fn copies(c: &mut Criterion) {
     let to = target[start..].as_mut_ptr();
     for l in Loop::ALL.into_iter().filter(|l| l.runs_here()) {
         let config = Config { copy: Some(l), ..Config::default() };
-        copying::configure(&config, copying::long());
+        copying::configure(&config, copying::long(), copying::ahead());
         for (n, size) in SIZES {
             let mut group = c.benchmark_group(format!("copy/{}/{size}", l.name()));
             group.throughput(Throughput::Bytes(n as u64));

@@ -8,6 +8,7 @@
 //! | | what | for |
 //! |---|---|---|
 //! | cached | ordinary stores | payloads that stay in the caches |
+//! | ahead | the same, behind requests for the lines | blocks that another core has read, where the tuning file says so |
 //! | by string | the processor's own instruction (`rep movsb`) | what goes into lines that another core has, where the tuning file says so |
 //! | past | stores past the caches | payloads that do not: an ordinary store fetches the line that it writes, and pushes another out, which is used next. Three copies of 8 MiB took half the time with two cores and a cache of 32 MiB |
 //!
@@ -29,11 +30,23 @@ pub fn long() -> usize {
     LONG.get() as usize
 }
 
+/// Lines of so many bytes before the one that is stored into are asked for: see [`ahead`].
+static AHEAD: Setting = Setting::new(0);
+
+/// How many bytes ahead of its stores a copy asks for the lines that it writes, as the tuning file says; 0: it does not. Stores become
+/// visible one after the other, so without it a copy into lines that another core has waits for few of them at a time.
+#[inline(always)]
+pub fn ahead() -> usize {
+    AHEAD.get() as usize
+}
+
 /// How the parts of a payload are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
     /// Into the caches.
     Cached,
+    /// The same, of lines that another core has: they are asked for [`ahead`].
+    Ahead,
     /// The same, from another core's.
     String,
     /// Past them.
@@ -57,6 +70,8 @@ impl Copying {
             match self {
                 #[cfg(not(any(loom, miri)))]
                 Copying::Past if n >= LEAST => past(from, to, n),
+                #[cfg(not(any(loom, miri)))]
+                Copying::Ahead if n >= LEAST => into_caches(from, to, n, ahead()),
                 #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
                 Copying::String if n >= LEAST => loops::string(from, to, n),
                 _ => copy(from, to, n),
@@ -125,9 +140,11 @@ impl Loop {
 /// The loop in use; 0 until it is chosen.
 static CHOSEN: Setting = Setting::new(0);
 
-/// From the settings: one that was asked for, if this processor runs it, else the best. `past`: from so many bytes on a payload is long.
-pub fn configure(config: &Config, past: usize) {
+/// From the settings: one that was asked for, if this processor runs it, else the best. `past`: from so many bytes on a payload is long;
+/// `ahead`: as [`ahead`] says.
+pub fn configure(config: &Config, past: usize, ahead: usize) {
     LONG.set(past as u64);
+    AHEAD.set(ahead as u64);
     CHOSEN.set(config.copy.filter(|l| l.runs_here()).unwrap_or_else(Loop::best) as u64);
 }
 
@@ -157,17 +174,28 @@ fn choose() -> Loop {
 /// As for [`Copying::copy`], with `n` ≥ [`LEAST`].
 #[cfg(not(any(loom, miri)))]
 pub unsafe fn cached(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { into_caches(from, to, n, 0) }
+}
+
+/// The same, asking ahead for lines.
+///
+/// # Safety
+/// As for [`cached`].
+#[cfg(not(any(loom, miri)))]
+#[inline]
+unsafe fn into_caches(from: *const u8, to: *mut u8, n: usize, ahead: usize) {
     // SAFETY: as the caller promises; a loop is chosen only where the processor runs it.
     unsafe {
         match chosen() {
             #[cfg(target_arch = "x86_64")]
-            Loop::Avx512 => loops::cached_avx512(from, to, n),
+            Loop::Avx512 => loops::cached_avx512(from, to, n, ahead),
             #[cfg(target_arch = "x86_64")]
-            Loop::Avx2 => loops::cached_avx2(from, to, n),
+            Loop::Avx2 => loops::cached_avx2(from, to, n, ahead),
             #[cfg(target_arch = "x86_64")]
-            Loop::Sse2 => loops::cached_sse2(from, to, n),
+            Loop::Sse2 => loops::cached_sse2(from, to, n, ahead),
             Loop::Libc => core::ptr::copy_nonoverlapping(from, to, n),
-            _ => loops::cached_portable(from, to, n),
+            _ => loops::cached_portable(from, to, n, ahead),
         }
     }
 }

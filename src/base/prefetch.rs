@@ -30,3 +30,9 @@ pub fn prefetch_to_write<T>(line: *const T) {
 pub fn prefetch_run(from: *const u8, len: usize) {
     (0..len).step_by(64).for_each(|line| prefetch(from.wrapping_add(line)));
 }
+
+/// The same of lines that are to be written.
+#[inline(always)]
+pub fn prefetch_run_to_write(to: *const u8, len: usize) {
+    (0..len).step_by(64).for_each(|line| prefetch_to_write(to.wrapping_add(line)));
+}

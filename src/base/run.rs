@@ -8,7 +8,7 @@ use crate::base::atomics::{copy, reads, writes};
 use crate::base::copying::Copying;
 use crate::base::ownership::take_over;
 use crate::base::plain::Plain;
-use crate::base::prefetch::prefetch_run;
+use crate::base::prefetch::{prefetch_run, prefetch_run_to_write};
 use crate::base::record::Record;
 
 /// `len` bytes at an address, which may be null when there are none.
@@ -213,6 +213,12 @@ impl Run {
     #[inline(always)]
     pub(crate) fn prefetch(self) {
         prefetch_run(self.ptr, self.len);
+    }
+
+    /// Asks for its first lines, before they are written: `most` bytes.
+    #[inline(always)]
+    pub(crate) fn prefetch_to_write(self, most: usize) {
+        prefetch_run_to_write(self.ptr, self.len.min(most));
     }
 
     /// Takes its lines over from the core that wrote them, if that pays. Its bytes are lost: for what this side has read, and has not given back.

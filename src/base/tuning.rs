@@ -173,6 +173,8 @@ crossovers! {
     apart: Process, Kind::Within(1, 1 << 20);
     /// From this many bytes on no core's own cache keeps a payload: it is copied past the caches.
     past: Process, Kind::Bytes;
+    /// So many bytes ahead of its stores a copy asks for the lines that it writes. 0: it does not.
+    ahead: Process, Kind::Within(0, 4096);
     /// Up to this many bytes a message to a waiting receiver goes through the ring.
     ring_max: Pair, Kind::Bytes;
     /// Bytes of a chunk of the ring.

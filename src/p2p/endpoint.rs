@@ -202,7 +202,7 @@ impl Endpoint {
         crate::base::ownership::configure(tuning.take_over);
         crate::base::looking::configure(tuning.look_by_clock);
         crate::p2p::receive::configure(tuning.owe_all);
-        crate::base::copying::configure(&config, tuning.past);
+        crate::base::copying::configure(&config, tuning.past, tuning.ahead);
         let endpoint = Box::leak(Box::new(Endpoint::new(launch, config, region, tuning, shares, here > cores)?));
         let endpoint: &'static Endpoint = endpoint;
         if let Err(e) = endpoint.wire_up() {

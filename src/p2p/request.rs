@@ -11,9 +11,10 @@ use core::cell::Cell;
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
+use crate::base::copying;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Form, Layout, Run};
-use crate::base::prefetch::{prefetch, prefetch_to_write};
+use crate::base::prefetch::{prefetch, prefetch_run_to_write, prefetch_to_write};
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::{Call, Far};
 use crate::lane::map::{SPLIT_BYTES, SYSTEM_INDICES};

@@ -10,6 +10,7 @@
 
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
+use crate::base::copying::{self, Copying};
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::rules::{Rule, holds};

@@ -28,6 +28,8 @@ pub struct Tuning {
     pub apart_ns: u32,
     /// From this many bytes on payloads are copied past the caches.
     pub past: usize,
+    /// So many bytes ahead of its stores a copy asks for the lines that it writes. 0: it does not.
+    pub ahead: usize,
     pairs: [Ways; 2],
     /// What this machine has.
     pub processor: Processor,
@@ -92,6 +94,7 @@ impl Tuning {
             owe_all,
             apart_ns,
             past: all.past,
+            ahead: all.ahead,
             pairs,
             processor,
             rows,

@@ -11,6 +11,8 @@
 
 use core::ptr::{copy_nonoverlapping, read_unaligned, write_unaligned};
 
+use crate::base::prefetch::prefetch_run_to_write;
+
 /// The lines that a destination is aligned to. A larger or smaller one of a processor costs nothing but a little speed.
 const LINE: usize = 64;
 /// What a turn of the loop copies.
@@ -134,15 +136,25 @@ unsafe fn part_line(from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
+/// Asks for the lines that are `ahead` bytes behind those that it stores into; 0: does not.
+///
 /// # Safety
 /// `n` ≥ [`TURN`] readable and writable bytes that do not overlap; the processor has the unit's instructions.
 #[inline(always)]
-unsafe fn cached<U: Unit>(from: *const u8, to: *mut u8, n: usize) {
+unsafe fn cached<U: Unit>(from: *const u8, to: *mut u8, n: usize, ahead: usize) {
     // SAFETY: at + TURN ≤ n wherever something is copied.
     unsafe {
         let mut at = to.align_offset(LINE);
         if at != 0 {
             part_line(from, to, at);
+        }
+        if ahead != 0 {
+            prefetch_run_to_write(to.add(at), ahead.min(n - at));
+            while at + ahead + TURN <= n {
+                prefetch_run_to_write(to.add(at + ahead), TURN);
+                two_lines::<U>(from.add(at), to.add(at));
+                at += TURN;
+            }
         }
         while at + TURN <= n {
             two_lines::<U>(from.add(at), to.add(at));
@@ -186,9 +198,9 @@ unsafe fn past<U: Unit>(from: *const u8, to: *mut u8, n: usize) {
 
 /// # Safety
 /// As for [`cached`].
-pub unsafe fn cached_portable(from: *const u8, to: *mut u8, n: usize) {
+pub unsafe fn cached_portable(from: *const u8, to: *mut u8, n: usize, ahead: usize) {
     // SAFETY: as the caller promises.
-    unsafe { cached::<u64>(from, to, n) }
+    unsafe { cached::<u64>(from, to, n, ahead) }
 }
 
 /// By the processor's own instruction for strings, which on some takes whole lines over from another core without having read them.
@@ -219,21 +231,21 @@ pub unsafe fn string(from: *const u8, to: *mut u8, n: usize) {
 }
 
 macro_rules! vectored {
-    ($($unit:ident, $feature:literal: $loop:ident = $name:ident;)*) => { $(
+    ($($unit:ident, $feature:literal: $loop:ident($($ahead:ident)?) = $name:ident;)*) => { $(
         /// # Safety
         /// As for [`cached`].
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $feature)]
-        pub unsafe fn $name(from: *const u8, to: *mut u8, n: usize) {
+        pub unsafe fn $name(from: *const u8, to: *mut u8, n: usize $(, $ahead: usize)?) {
             // SAFETY: as the caller promises.
-            unsafe { $loop::<core::arch::x86_64::$unit>(from, to, n) }
+            unsafe { $loop::<core::arch::x86_64::$unit>(from, to, n $(, $ahead)?) }
         }
     )* };
 }
 vectored! {
-    __m512i, "avx512f": cached = cached_avx512;
-    __m256i, "avx2": cached = cached_avx2;
-    __m256i, "avx2": past = past_avx2;
-    __m128i, "sse2": cached = cached_sse2;
-    __m128i, "sse2": past = past_sse2;
+    __m512i, "avx512f": cached(ahead) = cached_avx512;
+    __m256i, "avx2": cached(ahead) = cached_avx2;
+    __m256i, "avx2": past() = past_avx2;
+    __m128i, "sse2": cached(ahead) = cached_sse2;
+    __m128i, "sse2": past() = past_sse2;
 }

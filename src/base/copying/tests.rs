@@ -43,6 +43,10 @@ impl Drop for Guarded {
     }
 }
 
+fn lines_ahead(how: Copying) -> usize {
+    if how == Copying::Ahead { 256 } else { 0 }
+}
+
 /// Copies by one loop, whatever is chosen.
 unsafe fn by(l: Loop, how: Copying, from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: as the caller promises; only loops that run here are asked for.
@@ -51,23 +55,26 @@ unsafe fn by(l: Loop, how: Copying, from: *const u8, to: *mut u8, n: usize) {
             #[cfg(target_arch = "x86_64")]
             (_, Copying::String) => loops::string(from, to, n),
             #[cfg(target_arch = "x86_64")]
-            (Loop::Avx512, Copying::Cached) => loops::cached_avx512(from, to, n),
+            (Loop::Avx512, how) if how != Copying::Past => loops::cached_avx512(from, to, n, lines_ahead(how)),
             #[cfg(target_arch = "x86_64")]
-            (Loop::Avx2, Copying::Cached) => loops::cached_avx2(from, to, n),
+            (Loop::Avx2, how) if how != Copying::Past => loops::cached_avx2(from, to, n, lines_ahead(how)),
             #[cfg(target_arch = "x86_64")]
             (Loop::Avx2 | Loop::Avx512, Copying::Past) => loops::past_avx2(from, to, n),
             #[cfg(target_arch = "x86_64")]
-            (Loop::Sse2, Copying::Cached) => loops::cached_sse2(from, to, n),
+            (Loop::Sse2, how) if how != Copying::Past => loops::cached_sse2(from, to, n, lines_ahead(how)),
             #[cfg(target_arch = "x86_64")]
             (Loop::Sse2, Copying::Past) => loops::past_sse2(from, to, n),
-            (Loop::Portable, _) => loops::cached_portable(from, to, n),
+            (Loop::Portable, _) => loops::cached_portable(from, to, n, lines_ahead(how)),
             _ => core::ptr::copy_nonoverlapping(from, to, n),
         }
     }
 }
 
 fn each_way() -> impl Iterator<Item = (Loop, Copying)> {
-    Loop::ALL.into_iter().filter(|l| l.runs_here()).flat_map(|l| [(l, Copying::Cached), (l, Copying::Past)])
+    Loop::ALL
+        .into_iter()
+        .filter(|l| l.runs_here())
+        .flat_map(|l| [Copying::Cached, Copying::Ahead, Copying::Past].map(|how| (l, how)))
 }
 
 /// `n` bytes from `skip` bytes behind a page to `shift` behind one; then both at the very end of their pages.
@@ -128,7 +135,7 @@ proptest! {
 fn every_byte_and_no_other_through_the_seam() {
     let (mut source, mut room) = pages(long() + 8192);
     for n in (0..700).step_by(3).chain([127, 128, 129, 4096, 65_537, long(), long() + 63]) {
-        for how in [Copying::Cached, Copying::Past] {
+        for how in [Copying::Cached, Copying::Ahead, Copying::Past] {
             room.bytes().fill(0xee);
             // SAFETY: both have so many bytes behind the offsets.
             unsafe { how.copy(source.map.add(16), room.map.add(40), n) };

@@ -112,7 +112,7 @@ fn all() {
 /// The loop by which payloads are copied, and those that this processor runs.
 fn copies() -> String {
     // A wrong setting is for the doctor to name.
-    copying::configure(&Config::from_environment().unwrap_or_default(), copying::long());
+    copying::configure(&Config::from_environment().unwrap_or_default(), copying::long(), copying::ahead());
     let here: Vec<_> = Loop::ALL.into_iter().filter(|l| l.runs_here()).map(Loop::name).collect();
     format!("by the loop {}, of {}", copying::chosen().name(), here.join(", "))
 }

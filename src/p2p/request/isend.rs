@@ -79,6 +79,11 @@ pub(in crate::p2p) fn isend_on(
     };
     let mut sender = Sender::new(ep, lane, slot, data, len);
     sender.check_peer()?;
+    // The copy of the one before may still be on its way to its lines; those of the block that this one is likely to go into come meanwhile.
+    let (ahead, block) = (copying::ahead(), lane.send_side(slot).block.get());
+    if ahead != 0 && !sender.is_short() && block.is_some() {
+        prefetch_run_to_write((&raw const *ep.spool.block(block.at)).cast(), size_of::<Block>() + ahead);
+    }
     if timeout >= 0 && (sender.is_short() || sender.is_of_window()) && sender.place_short() {
         pending(SendState::Sent);
         return Ok(());

@@ -90,7 +90,7 @@ impl Sender {
         if self.payload_at() == 16 {
             self.word(at + 8).store(self.len as u64, Ordering::Relaxed);
         }
-        Cursor::new(self.data, 0).gather(self.ep.spool.run(at + self.payload_at(), self.len));
+        Cursor::new(self.data, 0).by(Copying::Ahead).gather(self.ep.spool.run(at + self.payload_at(), self.len));
     }
 
     pub(super) fn word(&self, at: u64) -> &crate::base::atomics::AtomicU64 {

@@ -133,9 +133,16 @@ pub(super) fn fill_annex(
         // SYNC POINT: pairs with the acquire in `until_split`.
         lane.split_seq(which, slot).store(split_mark(seq, lane.out), Ordering::Release);
     } else {
-        copy(0, lane.annex(which, slot).first(len));
-        if len > ANNEX_BYTES {
-            copy(ANNEX_BYTES, lane.long_annex(which, slot).first(len - ANNEX_BYTES));
+        let (begin, rest) = (lane.annex(which, slot).first(len), len.saturating_sub(ANNEX_BYTES));
+        // Where messages go one way the receiver has the lines.
+        let ahead = copying::ahead();
+        if ahead != 0 && !progress.is_two_way() {
+            begin.prefetch_to_write(ahead);
+            lane.long_annex(which, slot).first(rest).prefetch_to_write(ahead);
+        }
+        copy(0, begin);
+        if rest > 0 {
+            copy(ANNEX_BYTES, lane.long_annex(which, slot).first(rest));
         }
         mine.data[0].store(len as u64, Ordering::Relaxed);
         publish(if turn { Kind::Annex } else { Kind::OwnAnnex }, 0);

@@ -17,7 +17,7 @@ use super::against::ours;
 use super::measure::{Measured, cores, measure};
 use super::pingpong::{self, ECHO, SEPARATE};
 use super::state::State;
-use super::{Bench, Case, Options, exchange, session, size_text, tune_coll, window};
+use super::{Bench, Case, Options, exchange, session, size_text, stream, tune_coll, window};
 
 /// Measure this machine's crossovers, and write them where they are found again by themselves.
 #[derive(clap::Args, Debug)]
@@ -159,15 +159,12 @@ fn messages(o: &Options, place: &Path, most: usize) -> Result<Vec<(Distance, Lin
     let ways = compare(o, place, "way", &both(o, &all), &["ring", "cma", "coop"].map(|w| (w.into(), way(w))))?;
     let turns = [("none", "0"), ("all", "16M")].map(|(n, v)| (n.to_string(), vec![("FMPL_TURN_MAX", v.to_string())]));
     let turn = compare(o, place, "in turn", &both(o, &all), &turns)?;
-    // What decides is the one number of the file: up to there such messages go by the spool.
-    let by_file = |key: &str, v: &str| -> Result<Variant, String> {
-        let path = place.join(format!("{key}-{v}.tuning"));
-        let text = format!("{FORMAT}\n[any]\n{key} = {v}\n");
-        std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
-        let name = if v == "0" { "by the kernel" } else { "by the spool" };
-        Ok((name.to_string(), vec![("FMPL_TUNING", path.display().to_string())]))
+    // Up to the number of the file such messages go by the spool.
+    let both_ways = |key| {
+        let [spool, kernel] =
+            [("4M", "by the spool"), ("0", "by the kernel")].map(|(v, name)| by_file(place, key, v, name));
+        Ok::<_, String>([spool?, kernel?])
     };
-    let both_ways = |key| Ok::<_, String>([by_file(key, "4M")?, by_file(key, "0")?]);
     let unawaited = compare(o, place, "window", &windows(o, &short), &both_ways("unawaited_isend")?)?;
     // Half of the spool is for what is on its way when nobody waits.
     let crossing: Vec<usize> = all.iter().copied().filter(|n| (16 << 10..=4 << 20).contains(n)).collect();
@@ -214,23 +211,37 @@ fn messages(o: &Options, place: &Path, most: usize) -> Result<Vec<(Distance, Lin
     Ok(found)
 }
 
+/// A variant in which one number is another, by a file that says so.
+fn by_file(place: &Path, key: &str, value: &str, name: &str) -> Result<Variant, String> {
+    let path = place.join(format!("{key}-{value}.tuning"));
+    std::fs::write(&path, format!("{FORMAT}\n[any]\n{key} = {value}\n"))
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok((name.to_string(), vec![("FMPL_TUNING", path.display().to_string())]))
+}
+
 /// What holds for a process: do readers take lines over, by windows of messages of some KiB, through memory that is written again and again;
-/// is the clock's counter read between two looks, and are all acknowledged by the answer, by short messages in turn. Without a number for which no state lasted long enough.
+/// is the clock's counter read between two looks, and are all acknowledged by the answer, by short messages in turn; does a copy ask ahead for
+/// the lines that it writes, by streams and windows. Without a number for which no state lasted long enough.
 fn switches(o: &Options, place: &Path) -> Result<Lines, String> {
     let windows = windows(o, &[4 << 10, 8 << 10, 16 << 10, 64 << 10]);
     let turns = both(o, &[8, 64, 512, 1 << 10]);
+    let one_way = windows.iter().cloned().chain(cases(&stream::BENCH, o, &[1 << 10, 4 << 10])).collect();
+    let switch = |setting| ["on", "off"].map(|v| Ok((v.to_string(), vec![(setting, v.to_string())])));
+    let ahead = ["1k", "0"].map(|v| by_file(place, "ahead", v, v));
     let mut lines = Lines::new();
-    for (name, setting, cases) in [
-        ("take_over", "FMPL_TAKE_OVER", windows),
-        ("look_by_clock", "FMPL_LOOK_BY_CLOCK", turns.clone()),
-        ("owe_all", "FMPL_OWE_ALL", turns),
+    for (name, variants, cases) in [
+        ("take_over", switch("FMPL_TAKE_OVER"), windows),
+        ("look_by_clock", switch("FMPL_LOOK_BY_CLOCK"), turns.clone()),
+        ("owe_all", switch("FMPL_OWE_ALL"), turns),
+        ("ahead", ahead, one_way),
     ] {
-        let variants = ["on", "off"].map(|v| (v.to_string(), vec![(setting, v.to_string())]));
+        let [first, second] = variants;
+        let variants = [first?, second?];
         let c = compare(o, place, &name.replace('_', " "), &cases, &variants)?;
         // A process has one answer for all its peers: what is won in one state counts as much as what is lost in the other.
         let cost = |w: usize| c.by_state.iter().flat_map(|(_, times)| &times[w]).map(|t| t.ln()).sum::<f64>();
         if !c.by_state.is_empty() {
-            lines.insert(name, if cost(0) <= cost(1) { "on" } else { "off" }.to_string());
+            lines.insert(name, variants[(cost(0) > cost(1)) as usize].0.clone());
         }
     }
     Ok(lines)
