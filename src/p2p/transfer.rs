@@ -196,9 +196,11 @@ impl Sender {
         if !cma {
             return Put::NotNow;
         }
+        // Two that cross: each rank copies its own, and has no time for the other's.
+        let cross = way == Way::Auto && !waiting && lane.awaits_long();
         let shared = (n >= ways.coop_min || way == Way::Coop) && way != Way::Cma && n > 0;
         // Whether the receiver waits for this message or not: in a window of requests it is behind by a message or two.
-        if shared && let Some(done) = self.share(target, n) {
+        if shared && !cross && let Some(done) = self.share(target, n) {
             return done;
         }
         match across_to(lane, Push, self.data, target, 0, n) {
