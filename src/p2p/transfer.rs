@@ -200,7 +200,10 @@ impl Sender {
         let cross = way == Way::Auto && !waiting && lane.awaits_long();
         let shared = (n >= ways.coop_min || way == Way::Coop) && way != Way::Cma && n > 0;
         // Whether the receiver waits for this message or not: in a window of requests it is behind by a message or two.
-        if shared && !cross && let Some(done) = self.share(target, n) {
+        if shared
+            && !cross
+            && let Some(done) = self.share(target, n)
+        {
             return done;
         }
         match across_to(lane, Push, self.data, target, 0, n) {

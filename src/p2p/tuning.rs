@@ -154,8 +154,10 @@ mod tests {
         Rows::shipped().with(Rows::read(&format!("fmpl tuning 1\n{text}\n")).unwrap())
     }
 
+    /// On a processor that no section of what is built in is about.
     fn tuning(text: &str, config: &Config) -> Tuning {
-        Tuning::of(rows(text), Processor::here(), config, false)
+        let processor = Processor { vendor: "nobody".into(), family: 1, model: 1 };
+        Tuning::of(rows(text), processor, config, false)
     }
 
     #[test]

@@ -34,7 +34,15 @@ fn what_is_built_in_is_chosen_by_maker_members_and_crowds() {
     let newer = self::amd(26, 2);
     assert!(by_clock(&newer) && !by_clock(&amd) && !by_clock(&intel));
     assert_eq!(rows.at(&case(&amd)).coop_min, (64 << 10) + 1);
-    assert_eq!(rows.at(&Case { crowded: true, ..case(&amd) }).coop_min, NEVER);
+    for processor in [&amd, &intel] {
+        assert_eq!(rows.at(&Case { crowded: true, ..case(processor) }).coop_min, NEVER);
+    }
+    let copies = |processor| {
+        let c = rows.at(&case(processor));
+        (c.turn_max, c.coop_min, c.unawaited_exchange, c.ahead)
+    };
+    assert_eq!(copies(&amd), (9 << 20, (64 << 10) + 1, 2 << 20, 0));
+    assert_eq!(copies(&intel), (16 << 10, (16 << 10) + 1, 0, 1 << 10));
     let pulls = |processor, members, crowded| {
         let c = rows.at(&Case { members, crowded, ..case(processor) });
         [c.coll_bcast_pull, c.coll_reduce_pull, c.coll_allreduce_pull, c.coll_allreduce_root, c.coll_allreduce_slices]
