@@ -2,7 +2,8 @@
 //!
 //! `fmpl run -n 4 -- target/debug/examples/place [bytes [exit code]]`: rank r puts so many bytes (100 without a number),
 //! meets the others, reads all, and prints one line. With an exit code, rank 0 aborts the job with it. With `--few` each reads but the values
-//! of the ranks at distances of powers of two, with `--next` that of the next rank. With `--costs` each also says how many connections it has had at a time and what it has read.
+//! of the ranks at distances of powers of two, with `--next` that of the next rank. With `--costs` each also says how many connections it
+//! has had at a time, what it has read, and how many descriptors it has.
 
 use fmpl::launch::Launch;
 
@@ -35,8 +36,13 @@ fn main() -> fmpl::Result<()> {
 
     launch.fence()?;
     if std::env::args().any(|a| a == "--costs") {
-        let costs = launch.costs();
-        println!("rank {}: {} connections, {} bytes read", launch.rank(), costs.connections, costs.bytes_read);
+        let (costs, open) = (launch.costs(), std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count));
+        println!(
+            "rank {}: {} connections, {} bytes read, {open} descriptors",
+            launch.rank(),
+            costs.connections,
+            costs.bytes_read
+        );
     }
     if let (Some(code), 0) = (numbers.get(1), launch.rank()) {
         launch.abort(*code as i32);
