@@ -35,17 +35,31 @@ pub fn rounds() -> usize {
     std::env::var("WIRE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }
 
+/// A hop to rank `who` and back, by an index that nothing else uses: `who` has answered whatever it received, so there is no acknowledgement
+/// left that its fabric's thread would write when a connection comes up or changes.
+fn owes_nothing(who: i32, me: i32, index: i32) {
+    let (mut word, other) = ([0; 8], 1 - who);
+    if me == other {
+        send(&word, who, index);
+    }
+    recv(&mut word, 1 - me, index);
+    if me == who {
+        send(&word, other, index);
+    }
+}
+
 /// A message of 8 bytes whose receive is posted: one write for the posting, one for the landing.
 pub fn posted(me: i32) {
     const INDICES: i32 = 100;
     let mut got = vec![[0u8; 8]; INDICES as usize];
     (0..2).for_each(|_| barrier());
-    let before = count(Counter::RdmaWrites);
+    owes_nothing(1, me, 250);
     if me == 1 {
+        let before = count(Counter::RdmaWrites);
         (0..INDICES).for_each(|t| irecv(&mut got[t as usize], 0, t));
         assert_eq!(count(Counter::RdmaWrites) - before, INDICES as u64, "writes for so many postings");
     }
-    barrier();
+    owes_nothing(0, me, 251);
     if me == 0 {
         let before = count(Counter::RdmaWrites);
         (0..INDICES).for_each(|t| send(&[t as u8; 8], 1, t));
