@@ -100,9 +100,7 @@ impl<'a> Party<'a> {
             GROUP_SLOT => error,
             _ => team.fail_elsewhere(self.own, None, context.group.world_rank(rank), error),
         })?;
-        if let Some(far) = lane.far() {
-            far.open_slot(self.slot)?;
-        }
+        lane.open_fronts(self.slot)?;
         Ok(lane)
     }
 

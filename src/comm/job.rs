@@ -286,6 +286,7 @@ fn hear(ep: &'static Endpoint, from: &'static Lane, slot: usize) -> Result<()> {
     if from.far().is_none() && receive::recv_inline::<false>(from, slot, Run::NOTHING) {
         return Ok(());
     }
+    from.open_fronts(slot)?;
     receive::recv_on(ep, from, slot, Layout::NOTHING)
 }
 

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::map::{SIDE_FINALIZED, SLOTS, Side};
+use super::map::{SIDE_FINALIZED, Side};
 use super::progress::Progress;
 use super::record::{Kind, Land, WANTS};
 use crate::base::error::{Code, Error, Result};
@@ -19,7 +19,7 @@ use crate::base::lock::Mutex;
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
 use crate::fabric::network::Record;
-use crate::fabric::network::control::Fabric;
+use crate::fabric::network::control::{FIRST_CHUNK, Fabric};
 use crate::fabric::network::link::{COUNTED, How, Link, Window};
 use ask::UNTOLD;
 use front::*;
@@ -37,7 +37,7 @@ pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, sum};
 /// In a lane's key: it is between nodes, so the short path does not find it.
 pub const FAR: u64 = 1 << 63;
 /// Indices in a chunk of fronts.
-pub const CHUNK_SLOTS: usize = 64;
+pub const CHUNK_SLOTS: usize = 32;
 /// Bytes of a message that travel in the landing.
 pub const FAR_INLINE: usize = 104;
 /// Moments that a wait sleeps by the clock before it has the peer wake it, which costs a write and both sides' threads.
@@ -88,7 +88,7 @@ impl Far {
         attach_s: f64,
     ) -> Result<Far> {
         let time = std::time::Duration::from_secs_f64(attach_s);
-        let (link, page, fronts) = fabric.contact(peer, &card, number, 0, time)?;
+        let (link, page, fronts) = fabric.contact(peer, &card, number, FIRST_CHUNK, time)?;
         Ok(Far::of(fabric, card, number, (link, [page, fronts]), attach_s))
     }
 
@@ -101,7 +101,7 @@ impl Far {
         attach_s: f64,
     ) -> Far {
         let chunks = Chunks::default();
-        let _ = chunks.cell(0).set(Chunk::new(fronts));
+        chunks.get_or_make(FIRST_CHUNK as usize, || Chunk::new(fronts));
         Far {
             link,
             fabric: fabric.clone(),
@@ -121,10 +121,10 @@ impl Far {
     /// Makes sure that a slot's fronts are there, on both sides.
     pub fn open_slot(&self, slot: usize) -> Result<()> {
         let chunk = slot / CHUNK_SLOTS;
-        if self.chunks.get(chunk).is_none() {
+        if self.chunk(slot).is_none() {
             let time = std::time::Duration::from_secs_f64(self.attach_s);
             let (_, _, fronts) = self.fabric.contact(self.link.peer, &self.card, self.number, chunk as u32, time)?;
-            let _ = self.chunks.cell(chunk).set(Chunk::new(fronts));
+            self.chunks.get_or_make(chunk, || Chunk::new(fronts));
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Far {
     /// Asks the peer how many indices it has by now.
     pub fn ask_indices(&self) -> Result<u32> {
         let time = std::time::Duration::from_secs_f64(self.attach_s);
-        self.fabric.contact(self.link.peer, &self.card, self.number, 0, time)?;
+        self.fabric.contact(self.link.peer, &self.card, self.number, FIRST_CHUNK, time)?;
         Ok(self.link.indices.load(Ordering::Acquire))
     }
 
@@ -147,12 +147,13 @@ impl Far {
             return Some(chunk);
         }
         let fronts = self.link.open_window(self.number, (slot / CHUNK_SLOTS) as u32 + 1)?;
-        Some(self.chunks.cell(slot / CHUNK_SLOTS).get_or_init(|| Chunk::new(fronts)))
+        Some(self.chunks.get_or_make(slot / CHUNK_SLOTS, || Chunk::new(fronts)))
     }
     /// Slots whose fronts are there.
     pub fn open_slots(&self) -> impl Iterator<Item = usize> + '_ {
-        let chunks = (0..SLOTS / CHUNK_SLOTS).filter(|c| self.chunk(c * CHUNK_SLOTS).is_some());
-        chunks.flat_map(|c| c * CHUNK_SLOTS..(c + 1) * CHUNK_SLOTS)
+        let chunks = self.link.open_windows(self.number).into_iter().filter_map(|number| number.checked_sub(1));
+        let chunks = chunks.map(|c| c as usize * CHUNK_SLOTS).filter(|first| self.chunk(*first).is_some());
+        chunks.flat_map(|first| first..first + CHUNK_SLOTS)
     }
     /// Slots that this side has used, and some of their neighbours.
     pub fn used_slots(&self) -> impl Iterator<Item = usize> + '_ {

@@ -17,12 +17,14 @@ pub fn signal(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result
     if sender.place_short() {
         return Ok(());
     }
+    lane.open_fronts(slot)?;
     send::send_on(ep, lane, slot, Layout::NOTHING)
 }
 
 /// Sends a message of the library's own. It obeys no mode of sending either, and takes no room in the spool that it could not
 /// do without: it waits until the receiver takes it.
 pub fn message(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &[u8]) -> Result<()> {
+    lane.open_fronts(slot)?;
     Run::with_bytes(bytes, |data| {
         let mut sender = Sender::new(ep, lane, slot, data.into(), data.len());
         sender.check_peer()?;
@@ -32,6 +34,7 @@ pub fn message(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &
 
 /// Receives a message of the library's own.
 pub fn receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &mut [u8]) -> Result<()> {
+    lane.open_fronts(slot)?;
     Run::with_room(bytes, |to| crate::p2p::receive::recv_on(ep, lane, slot, to.into()))
 }
 

@@ -42,9 +42,11 @@ const STACK: usize = 256 << 10;
 /// Bytes of a lane's page.
 pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a chunk of fronts.
-pub const CHUNK_BYTES: usize = 16 << 10;
+pub const CHUNK_BYTES: usize = 8 << 10;
 /// Chunks of a lane at most.
-pub const CHUNKS_MOST: u32 = 2048;
+pub const CHUNKS_MOST: u32 = 4096;
+/// The chunk that is made with a lane: the program's first indices. The library's own, before it, is made when it is needed.
+pub const FIRST_CHUNK: u32 = 1;
 pub(super) const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
 
 /// This process on the fabric.

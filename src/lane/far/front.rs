@@ -9,18 +9,19 @@
 //!  224   chain     first | addr | key 32, generation 32 | size/64 32, check 32
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use static_assertions::const_assert;
 
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
 use crate::base::lock::Mutex;
+use crate::base::published::Published;
 use crate::base::rules::{Rule, holds};
 use crate::fabric::network::cache::Kept;
-use crate::fabric::network::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
+use crate::fabric::network::control::{CHUNK_BYTES, CHUNKS_MOST, FIRST_CHUNK, PAGE_BYTES};
 use crate::fabric::network::link::Window;
-use crate::lane::map::{ANNOUNCED_QUEUE, SLOTS, Side};
+use crate::lane::map::{ANNOUNCED_QUEUE, SLOTS, SYSTEM_INDICES, Side};
 use crate::lane::record::{Land, PostingKind};
 
 /// In a front's mark: as [`WANTS`](crate::lane::record::WANTS), and nobody looks for the posting.
@@ -42,7 +43,7 @@ pub(super) const ACK_AT: usize = 192;
 pub(super) const MARK_AT: usize = 200;
 pub(super) const TAIL_AT: usize = 208;
 pub(super) const CHAIN_AT: usize = 224;
-const_assert!(SLOTS / CHUNK_SLOTS == CHUNKS_MOST as usize);
+const_assert!(SLOTS / CHUNK_SLOTS == CHUNKS_MOST as usize && FIRST_CHUNK as usize * CHUNK_SLOTS == SYSTEM_INDICES);
 const_assert!(size_of::<Front>() == 256 && size_of::<Front>() * CHUNK_SLOTS == CHUNK_BYTES);
 const_assert!(core::mem::offset_of!(Front, posting) == POSTING_AT && core::mem::offset_of!(Front, ack) == ACK_AT);
 const_assert!(core::mem::offset_of!(Front, tail) == TAIL_AT && core::mem::offset_of!(Front, chain) == CHAIN_AT);
@@ -117,28 +118,38 @@ pub struct FarSlot {
     pub read: Mutex<Option<(u64, Kept)>>,
     /// As receiver: the registration of the posted buffer.
     pub buffer: Mutex<Option<Kept>>,
+    /// As receiver: the chain, once there is one.
+    chain: Published<Mutex<FarChain>>,
+}
+
+impl FarSlot {
     /// As receiver: the chain.
-    pub chain: Mutex<FarChain>,
+    pub fn chain(&self) -> &Mutex<FarChain> {
+        self.chain.get_or_make(Mutex::default)
+    }
+    fn bytes(&self) -> usize {
+        size_of::<FarSlot>() + self.chain.get().map_or(0, size_of_val)
+    }
 }
 
 /// Slots of which this side's own is made at once.
-pub(super) const FEW: usize = 16;
+pub(super) const FEW: usize = 4;
 
 /// The fronts of [`CHUNK_SLOTS`] indices, and what this side keeps of those that are used.
 pub(super) struct Chunk {
     pub(super) window: Arc<Window>,
-    slots: [OnceLock<Box<[FarSlot; FEW]>>; CHUNK_SLOTS / FEW],
+    slots: [Published<[FarSlot; FEW]>; CHUNK_SLOTS / FEW],
 }
 
 /// Chunks that are found together.
-const ROW: usize = 32;
+const ROW: usize = 64;
 
 /// The chunks of a lane that this side has opened.
-pub(super) struct Chunks([OnceLock<Box<[OnceLock<Chunk>; ROW]>>; SLOTS / CHUNK_SLOTS / ROW]);
+pub(super) struct Chunks([Published<[Published<Chunk>; ROW]>; SLOTS / CHUNK_SLOTS / ROW]);
 
 impl Default for Chunks {
     fn default() -> Chunks {
-        Chunks([const { OnceLock::new() }; SLOTS / CHUNK_SLOTS / ROW])
+        Chunks([const { Published::nothing() }; SLOTS / CHUNK_SLOTS / ROW])
     }
 }
 
@@ -239,7 +250,7 @@ impl Chunk {
     }
     /// What this side keeps of a slot of the chunk.
     pub(super) fn slot(&self, n: usize) -> &FarSlot {
-        &self.slots[n / FEW].get_or_init(Box::default)[n % FEW]
+        &self.slots[n / FEW].get_or_make(Default::default)[n % FEW]
     }
     /// The same, of a slot that was used before.
     #[inline(always)]
@@ -253,7 +264,7 @@ impl Chunk {
         unsafe { &*self.window.memory.as_ptr().cast::<Front>().add(n % CHUNK_SLOTS) }
     }
     fn bytes(&self) -> usize {
-        self.slots.iter().filter(|few| few.get().is_some()).count() * FEW * size_of::<FarSlot>()
+        size_of_val(self) + self.slots.iter().filter_map(Published::get).flatten().map(FarSlot::bytes).sum::<usize>()
     }
 }
 
@@ -263,15 +274,15 @@ impl Chunks {
     pub(super) fn get(&self, n: usize) -> Option<&Chunk> {
         self.0[n / ROW].get()?[n % ROW].get()
     }
-    /// Its place.
-    pub(super) fn cell(&self, n: usize) -> &OnceLock<Chunk> {
-        &self.0[n / ROW].get_or_init(Box::default)[n % ROW]
+    /// The same, made if it is not there yet.
+    pub(super) fn get_or_make(&self, n: usize, make: impl FnOnce() -> Chunk) -> &Chunk {
+        let row = self.0[n / ROW].get_or_make(|| [const { Published::nothing() }; ROW]);
+        row[n % ROW].get_or_make(make)
     }
     /// Bytes of what this side keeps of slots.
     pub(super) fn bytes(&self) -> usize {
-        let rows = self.0.iter().filter_map(OnceLock::get);
-        rows.map(|row| size_of_val(&**row) + row.iter().filter_map(OnceLock::get).map(Chunk::bytes).sum::<usize>())
-            .sum()
+        let rows = self.0.iter().filter_map(Published::get);
+        rows.map(|row| size_of_val(row) + row.iter().filter_map(Published::get).map(Chunk::bytes).sum::<usize>()).sum()
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::front::PENDING;
 use super::{Far, NAPS};
 use crate::base::atomics::AtomicU32;
+use crate::base::error::Result;
 use crate::lane::Lane;
 use crate::lane::record::{Half, Land, PostingKind, WANTS, word24};
 use crate::wait::mark_asleep;
@@ -14,6 +15,11 @@ impl Lane {
     #[inline(always)]
     pub fn far(&self) -> Option<&Far> {
         self.far.as_deref()
+    }
+
+    /// Makes sure that a slot's fronts are there, on both sides, where the peer is on another node.
+    pub fn open_fronts(&self, slot: usize) -> Result<()> {
+        self.far().map_or(Ok(()), |far| far.open_slot(slot))
     }
 
     /// How often a wait for this peer sleeps by the clock before it says so.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::base::tuning::Crossovers;
+use crate::fabric::network::control::FIRST_CHUNK;
 
 impl Endpoint {
     /// Are there ranks on other nodes?
@@ -99,7 +100,7 @@ impl Endpoint {
     /// The connection with a rank of another node, made at first contact.
     pub fn link(&self, peer: u32) -> Result<Arc<Link>> {
         let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
-        Ok(fabric.contact(peer, &card, 0, 0, Duration::from_secs_f64(self.config.attach_s))?.0)
+        Ok(fabric.contact(peer, &card, 0, FIRST_CHUNK, Duration::from_secs_f64(self.config.attach_s))?.0)
     }
 
     /// The fabric between nodes.

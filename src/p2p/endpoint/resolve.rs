@@ -25,9 +25,7 @@ impl Endpoint {
         }
         let lane = self.lane_of(context, peer)?;
         let slot = index as usize + SYSTEM_INDICES;
-        if let Some(far) = lane.far() {
-            far.open_slot(slot)?;
-        }
+        lane.open_fronts(slot)?;
         if slot >= lane.limit() as usize {
             let both = self.widen(&lane)?;
             if index as usize >= both {

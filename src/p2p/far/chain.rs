@@ -99,7 +99,7 @@ impl Receiver {
             return false;
         }
         let Some(mine) = far.slot(self.slot) else { return false };
-        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
+        let mut chain = mine.chain().lock().unwrap_or_else(|e| e.into_inner());
         enter(&mut chain, start.addr, start.key as u64 | (start.generation as u64) << 32, start.size);
         true
     }
@@ -107,7 +107,7 @@ impl Receiver {
     /// Looks for the next record of the chain; its word.
     pub(in crate::p2p) fn look_in_far_chain(&self, far: &Far) -> Option<u64> {
         let mine = far.slot(self.slot)?;
-        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
+        let mut chain = mine.chain().lock().unwrap_or_else(|e| e.into_inner());
         let mut linked = false;
         loop {
             let tail = far.chain_tail(self.slot);
@@ -171,7 +171,7 @@ impl Receiver {
     /// The length of the record that was found.
     pub(in crate::p2p) fn far_record_len(&self, far: &Far) -> usize {
         let Some(mine) = far.slot(self.slot) else { return 0 };
-        match next_of(&mine.chain.lock().unwrap_or_else(|e| e.into_inner()), self.seq) {
+        match next_of(&mine.chain().lock().unwrap_or_else(|e| e.into_inner()), self.seq) {
             Next::Record { len, .. } => len as usize,
             _ => 0,
         }
@@ -180,14 +180,14 @@ impl Receiver {
     /// The block of the chain will not be looked at again.
     pub(in crate::p2p) fn finish_block_far(&self, far: &Far) {
         if let Some(mine) = far.slot(self.slot) {
-            source(&mine.chain.lock().unwrap_or_else(|e| e.into_inner())).done(far);
+            source(&mine.chain().lock().unwrap_or_else(|e| e.into_inner())).done(far);
         }
     }
 
     /// Delivers a record of the chain; its length.
     pub(in crate::p2p) fn take_far_record(&self, far: &Far) -> Result<usize, Error> {
         let Some(mine) = far.slot(self.slot) else { return Err(self.garbled("a record of its chain")) };
-        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
+        let mut chain = mine.chain().lock().unwrap_or_else(|e| e.into_inner());
         let Next::Record { len, header } = next_of(&chain, self.seq) else {
             return Err(self.garbled("a record of its chain"));
         };

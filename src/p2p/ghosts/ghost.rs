@@ -8,7 +8,7 @@ use super::port::Port;
 use super::{Common, Plan};
 use crate::base::clock::now_ns;
 use crate::base::lock::lock;
-use crate::fabric::network::control::{Fabric, Hooks, Terms, Who};
+use crate::fabric::network::control::{FIRST_CHUNK, Fabric, Hooks, Terms, Who};
 use crate::fabric::network::room::PLACES_MOST;
 use crate::fabric::network::{Card, Choice};
 use crate::lane::far::{Call, Far, When, answer};
@@ -169,7 +169,7 @@ impl Ghost {
         let Some(far) = self.state.far() else {
             // Whoever is known has greeted, so it has said where its memory is.
             let known = fabric.links().into_iter().find_map(|link| {
-                let windows = [link.open_window(0, 0)?, link.open_window(0, 1)?];
+                let windows = [link.open_window(0, 0)?, link.open_window(0, FIRST_CHUNK + 1)?];
                 Some((lock(&common.cards).get(&link.peer).copied()?, link, windows))
             });
             let Some((card, link, windows)) = known.filter(|_| common.plan.answers) else { return now + IDLE_NS };
@@ -213,11 +213,11 @@ impl Ghost {
             let next = self.due;
             if now < next
                 && errand.said_ns != 0
-                && fabric.known(errand.to).is_none_or(|link| link.open_window(0, 1).is_none())
+                && fabric.known(errand.to).is_none_or(|link| link.open_window(0, FIRST_CHUNK + 1).is_none())
             {
                 return next;
             }
-            match fabric.greet(errand.to, &errand.card, 0, 0) {
+            match fabric.greet(errand.to, &errand.card, 0, FIRST_CHUNK) {
                 Ok(Some(contact)) => {
                     *lock(&self.state.far) =
                         Some(Arc::new(Far::of(fabric, errand.card, 0, contact, PATIENCE.as_secs_f64())));

@@ -208,9 +208,7 @@ impl Shared {
 
     /// Asks a peer for an answer, whatever its connection is at.
     pub fn ask_for_a_word(&self, link: &Link) {
-        if let Ok(hello) = self.introduce(Kind::Open, link, 0, 0) {
-            let _ = self.send_to(link, &hello);
-        }
+        let _ = self.send_to(link, &Hello { memory: self.memory(link), ..self.hello_to(Kind::Open, link) });
     }
 
     /// Asks a peer by which keys its page of a lane and a chunk are reached now, and waits for a moment unless that is `over`.

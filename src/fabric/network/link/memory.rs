@@ -15,7 +15,7 @@ use crate::base::error::Result;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
-use crate::fabric::network::control::CHUNKS_MOST;
+use crate::fabric::network::control::{CHUNKS_MOST, FIRST_CHUNK};
 use crate::fabric::network::device::{Access, Place};
 use crate::fabric::network::handshake::State;
 use crate::fabric::network::region::{Domain, Ground};
@@ -83,7 +83,6 @@ struct Context {
 }
 
 /// The windows of a peer. Locked after the link.
-#[derive(Default)]
 pub(in crate::fabric::network) struct Windows {
     all: BTreeMap<Name, Arc<Window>>,
     context: Option<Context>,
@@ -91,6 +90,12 @@ pub(in crate::fabric::network) struct Windows {
     era: u32,
     /// The lane and the chunk that were asked for last.
     recent: Name,
+}
+
+impl Default for Windows {
+    fn default() -> Windows {
+        Windows { all: BTreeMap::new(), context: None, era: 0, recent: (0, FIRST_CHUNK) }
+    }
 }
 
 /// What a packet says of its sender's memory.
@@ -266,6 +271,12 @@ impl Link {
     /// The window of this name, if it is known where the peer's is.
     pub fn open_window(&self, lane: u64, number: u32) -> Option<Arc<Window>> {
         self.windows().all.get(&(lane, number)).filter(|w| w.is_known()).cloned()
+    }
+    /// The numbers of the windows of a lane for which it is known where the peer's are, in their order.
+    pub fn open_windows(&self, lane: u64) -> Vec<u32> {
+        let windows = self.windows();
+        let of_lane = windows.all.range((lane, 0)..=(lane, u32::MAX));
+        of_lane.filter(|(_, w)| w.is_known()).map(|(name, _)| name.1).collect()
     }
     /// A window of the peer's that can be written just now: for requests that do nothing but complete.
     pub(super) fn any_place(&self) -> Option<Place> {

@@ -11,7 +11,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Error, Result};
 use crate::base::lock::MutexGuard;
 use crate::base::thread::{sleep, yield_core};
-use crate::fabric::network::control::{FINALIZED, FIRST_PATIENCE};
+use crate::fabric::network::control::{FINALIZED, FIRST_CHUNK, FIRST_PATIENCE};
 use crate::fabric::network::device::{Change, Data, Pair, Piece, Place, Request, What};
 use crate::fabric::network::record::Record;
 
@@ -309,7 +309,7 @@ impl Link {
         let (lane, number) = window.name();
         let over = || !self.is_up() || window.place_in(self.peer_era()).is_some();
         while !over() {
-            home.ask_where(self, lane, number.saturating_sub(1), patience, over);
+            home.ask_where(self, lane, number.checked_sub(1).unwrap_or(FIRST_CHUNK), patience, over);
             patience = (patience * 2).min(LEARN_PATIENCE);
             self.tend();
             if now_ns() - since > home.patience_ns.max(self.limits.silence_ns) {
