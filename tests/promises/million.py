@@ -220,7 +220,7 @@ for label, limit in [("8 B", 1.3), ("1 MB", 1.2)]:
         return f"{ours / 1e3:.2f} us for {tcp / 1e3:.2f}", ours <= limit * tcp
 
 
-WAYS = ["datagrams", "rings", "all"]
+WAYS_TO_A_PEER = ["datagrams", "rings", "all"]
 
 
 @functools.cache
@@ -228,7 +228,7 @@ def by_ways():
     """The same by each way to a peer, over TCP and UDP on the loopback, by turns in one run: {label: {way: median}}, data for pictures."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     for _ in range(5):
-        for way in WAYS:
+        for way in WAYS_TO_A_PEER:
             for label, blocks in one_way("tcp:lo", FMPL_CONNECT=way).items():
                 found[label][way].extend(blocks)
     return {label: {way: statistics.median(blocks) for way, blocks in ways.items()} for label, ways in found.items()}
@@ -237,8 +237,8 @@ def by_ways():
 @line("million", "each way to a peer, 8 B and 1 MB one way: datagrams as all share, datagrams by rings, connected (TCP)", "rings <= 1.25x of datagrams")
 def _():
     rows = by_ways()
-    text = "; ".join(f"{label}: " + ", ".join(f"{rows[label][way] / 1e3:.1f}" for way in WAYS) + " us" for label in rows)
-    rate = ", ".join(f"{1e9 / rows['1 MB'][way]:.0f}" for way in WAYS) if "1 MB" in rows else "?"
+    text = "; ".join(f"{label}: " + ", ".join(f"{rows[label][way] / 1e3:.1f}" for way in WAYS_TO_A_PEER) + " us" for label in rows)
+    rate = ", ".join(f"{1e9 / rows['1 MB'][way]:.0f}" for way in WAYS_TO_A_PEER) if "1 MB" in rows else "?"
     return f"{text} ({rate} MiB/s)", all(row["rings"] <= 1.25 * row["datagrams"] for row in rows.values())
 
 
@@ -278,6 +278,8 @@ def _():
     said, well = simulated("links_change_ways", 100_000)
     rate = re.search(r"(\d+) a second", said)
     return f"{rate[1]} a second" if rate else "not whole", well
+
+
 # ---- ghosts: four real ranks in a large world, of whose other ranks one process answers for some
 
 
