@@ -119,6 +119,8 @@ pub fn instructions(me: i32) {
         Ok(_) => return,
         Err(e) => return ranks::skip::note("instructions", &e.to_string()),
     };
+    // The acquaintance at full speed: what waits for the peer's answer step by step may take minutes.
+    owes_nothing(1, me, 240);
     let (mut got, mut counted) = ([0u8; 8], Vec::new());
     for k in 0..MESSAGES + 2 {
         let steps = if me == 0 {
@@ -134,7 +136,7 @@ pub fn instructions(me: i32) {
         counted.push(steps.expect("it went before").0);
         assert_eq!(got, k.to_ne_bytes());
     }
-    // First ones make the acquaintance.
+    // First ones fill the caches of what is looked up.
     let median = |of: fn(&Steps) -> u64| {
         let mut all: Vec<u64> = counted[2..].iter().map(of).collect();
         all.sort();
