@@ -342,7 +342,7 @@ fn random_programs() {
     } else if ranks::short() {
         3
     } else {
-        8
+        4
     };
     println!("  FMPL_TEST_SEED={seed}");
     for (ranks, settings) in STAGES {
