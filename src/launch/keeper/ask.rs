@@ -9,8 +9,10 @@
 
 use super::ring::Ring;
 use super::shelf::Shelf;
+use crate::base::error::say;
 use crate::base::key::Key;
 use crate::base::lock::lock;
+use crate::base::log::Level;
 use crate::base::{system, thread};
 use crate::launch::costs::{self, Connection};
 use crate::launch::environment::{Place, Root, Secret};
@@ -178,7 +180,7 @@ impl Asks {
         let line = format!("cmd=fmpl-steps level={} most={}", step.level, step.most);
         let answer = match self.ask_at(&step.at, &line) {
             Ok(answer) => answer,
-            Err(Lost::Gone(_)) => return false,
+            Err(Lost::Gone(_) | Lost::Altered(_)) => return false,
             Err(Lost::Busy(_)) => {
                 self.wait();
                 return true;
@@ -216,8 +218,11 @@ impl Asks {
             if let Some(answer) = self.cache.values.get(key) {
                 return answer.clone();
             }
-            let found = self.bring(keeper, line).or_else(|why| second.map_or(Err(why), |next| self.bring(next, line)));
-            let answer = found.unwrap_or_else(failed);
+            let found = match (self.bring(keeper, line), second) {
+                (Err(Lost::Gone(_) | Lost::Busy(_)), Some(next)) => self.bring(next, line),
+                (found, _) => found,
+            };
+            let answer = found.unwrap_or_else(|lost| failed(lost.text()));
             if answer.starts_with("cmd=get_result rc=0 ") {
                 self.cache.keep(key, &answer);
             }
@@ -233,16 +238,16 @@ impl Asks {
         }
         let next = second.map(|next| self.bring(next, &line));
         match (first, next) {
-            (Ok(answer), _) | (Err(_), Some(Ok(answer))) => answer,
-            (Err(why), _) => failed(why),
+            (Ok(answer), _) | (Err(Lost::Gone(_) | Lost::Busy(_)), Some(Ok(answer))) => answer,
+            (Err(lost), _) => failed(lost.text()),
         }
     }
 
     /// Brings a line to this keeper: its answer, or why there is none.
-    fn bring(&mut self, keeper: u64, line: &str) -> std::result::Result<String, String> {
+    fn bring(&mut self, keeper: u64, line: &str) -> std::result::Result<String, Lost> {
         if lock(&self.known.ring).is_mine(keeper) {
             let answer = Line::parse(line.as_bytes()).and_then(|line| lock(&self.known.shelf).answer(&line));
-            return answer.ok_or_else(|| "this is no question".into());
+            return answer.ok_or_else(|| Lost::Gone("this is no question".into()));
         }
         let line = format!("{line} to={keeper}");
         self.pause = PAUSE;
@@ -257,7 +262,7 @@ impl Asks {
                 None => {
                     let ring = lock(&self.known.ring);
                     let way = ring.towards(keeper, |at| !silent.contains(at)).map(|(n, at)| (n, at.to_owned()));
-                    way.ok_or_else(|| why.clone())?
+                    way.ok_or_else(|| Lost::Gone(why.clone()))?
                 }
             };
             // On the way there only the goal counts, so nobody reads a value that is not his.
@@ -265,7 +270,8 @@ impl Asks {
             match self.ask_at(&at, &word) {
                 Err(Lost::Busy(text)) => {
                     if Instant::now() > until {
-                        return Err(format!("the keeper of this value, number {number} at {at}, is busy: {text}"));
+                        let why = format!("the keeper of this value, number {number} at {at}, is busy: {text}");
+                        return Err(Lost::Busy(why));
                     }
                     next = Some((number, at));
                     hops -= 1;
@@ -276,8 +282,15 @@ impl Asks {
                     self.silent.insert(at);
                     self.addresses.remove(&number);
                     if number == keeper {
-                        return Err(why);
+                        return Err(Lost::Gone(why));
                     }
+                }
+                Err(Lost::Altered(text)) => {
+                    let why = format!("the keeper of a value, number {number} at {at}, sent {text}");
+                    if self.place.log >= Level::Warn {
+                        say(&format!("rank {}: {why}", self.place.rank));
+                    }
+                    return Err(Lost::Altered(why));
                 }
                 Ok(answer) => match Line::parse(answer.trim_end().as_bytes()) {
                     Some(go) if go.cmd() == "fmpl-go" => {
@@ -296,7 +309,7 @@ impl Asks {
                 },
             }
         }
-        Err(why)
+        Err(Lost::Gone(why))
     }
 
     fn note_address(&mut self, keeper: u64, at: String) {
@@ -311,9 +324,13 @@ impl Asks {
     pub(super) fn ask_at(&mut self, at: &str, line: &str) -> std::result::Result<String, Lost> {
         if let Some(k) = self.kept.iter().position(|visit| visit.at == at) {
             let mut visit = self.kept.remove(k);
-            if let Ok(answer) = visit.ask(line) {
-                self.kept.push(visit);
-                return Ok(answer);
+            match visit.ask(line) {
+                Ok(answer) => {
+                    self.kept.push(visit);
+                    return Ok(answer);
+                }
+                Err(lost @ Lost::Altered(_)) => return Err(lost),
+                Err(_) => {}
             }
         }
         if self.kept.len() == KEPT {
@@ -321,7 +338,7 @@ impl Asks {
         }
         let mut visit = self.visit(at)?;
         // Whether it was heard is not known, if no answer comes; a mark tells that it is the same question.
-        let answer = visit.ask(line).map_err(Lost::Busy)?;
+        let answer = visit.ask(line)?;
         self.kept.push(visit);
         Ok(answer)
     }
@@ -354,24 +371,37 @@ pub(super) enum Lost {
     Busy(String),
     /// Nobody is there.
     Gone(String),
+    /// Somebody in between has changed what was said: it is not asked again.
+    Altered(String),
+}
+
+impl Lost {
+    fn text(self) -> String {
+        let (Lost::Busy(text) | Lost::Gone(text) | Lost::Altered(text)) = self;
+        text
+    }
 }
 
 impl Visit {
-    fn ask(&mut self, line: &str) -> std::result::Result<String, String> {
+    fn ask(&mut self, line: &str) -> std::result::Result<String, Lost> {
         let [says, hears] = &mut self.seals;
-        self.stream.write_all(says.put(line).as_bytes()).map_err(|e| e.to_string())?;
+        let broken = |e: std::io::Error| Lost::Busy(e.to_string());
+        self.stream.write_all(says.put(line).as_bytes()).map_err(broken)?;
         loop {
             match self.inbox.line() {
                 Ok(Some(came)) => {
-                    let answer = hears.take(came).ok_or("what it says was altered on its way")?;
+                    let Some(answer) = hears.take(came) else {
+                        let what = "what is not its next line, altered on its way or a stranger's, and is cut off";
+                        return Err(Lost::Altered(format!("{what}: {}", wire::shown(came))));
+                    };
                     return Ok(format!("{}\n", String::from_utf8_lossy(answer)));
                 }
                 Ok(None) => {}
-                Err(wire::TooLong) => return Err("a line that does not end".into()),
+                Err(wire::TooLong) => return Err(Lost::Busy("a line that does not end".into())),
             }
             let mut bytes = [0; 4096];
-            match self.stream.read(&mut bytes).map_err(|e| e.to_string())? {
-                0 => return Err("it has closed the connection".into()),
+            match self.stream.read(&mut bytes).map_err(broken)? {
+                0 => return Err(Lost::Busy("it has closed the connection".into())),
                 n => {
                     costs::read(n);
                     self.inbox.push(&bytes[..n]);
