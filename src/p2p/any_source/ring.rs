@@ -29,7 +29,7 @@ use static_assertions::const_assert;
 
 use super::share::SHARES_MOST;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
-use crate::base::prefetch::prefetch_to_write;
+use crate::base::prefetch::prefetch_run_to_write;
 use crate::base::record::{Record, of_atomics};
 use crate::base::run::Run;
 use crate::fabric::shm::region::{ANY_AT, Mapping, PLACES_AT};
@@ -257,7 +257,7 @@ impl Ring {
     #[inline(always)]
     pub fn prefetch_area(&self, ticket: u64, len: usize) {
         let area = self.area(ticket).ptr();
-        (0..len.min(AREA_BYTES)).step_by(64).for_each(|line| prefetch_to_write(area.wrapping_add(line)));
+        prefetch_run_to_write(area, len.min(AREA_BYTES));
     }
 
     /// How many messages may be outstanding.
