@@ -11,7 +11,7 @@ fn the_first_failure_ends_the_job_and_names_itself() {
         ("kill -9 $$", 137, "died of signal 9 (Killed)"),
         ("kill -SEGV $$", 139, "died of signal 11 (Segmentation fault"),
     ] {
-        let mut job = spawn(&["-n", "3", "--", "sh", "-c", FAMILY, &format!("sleep 0.2; {does}")]);
+        let mut job = spawn(&["-n", "3", "--", "sh", "-c", FAMILY, &format!("sleep 0.5; {does}")]);
         let pids = numbers(&mut job, 2);
         let (got, err) = rest(&mut job);
         assert_eq!(got, code, "{err}");
@@ -27,8 +27,15 @@ fn the_first_failure_ends_the_job_and_names_itself() {
 /// The death of a rank may come to be known after another has ended because of it; one that comes much later has a cause of its own.
 #[test]
 fn a_death_that_is_known_a_little_late_is_the_cause() {
+    // Rank 1 exits when rank 0 has said that it cannot be asked to end.
+    let ready = std::env::temp_dir().join(format!("fmpl-ready-{}", std::process::id()));
+    let ready = ready.to_str().unwrap();
     let dies = |after: &str, how: &str| {
-        let script = format!("[ $PMI_RANK = 1 ] && exit 3; trap '' TERM; sleep {after}; kill -{how} $$");
+        let _ = std::fs::remove_file(ready);
+        let script = format!(
+            "if [ $PMI_RANK = 1 ]; then until [ -e '{ready}' ]; do sleep 0.01; done; exit 3; fi; \
+             trap '' TERM; : >'{ready}'; sleep {after}; kill -{how} $$"
+        );
         run(&["-n", "2", "--", "sh", "-c", &script])
     };
     for (after, how, code) in [("0.1", "9", 137), ("0.1", "USR1", 138), ("1.2", "9", 3)] {
@@ -36,6 +43,7 @@ fn a_death_that_is_known_a_little_late_is_the_cause() {
         assert_eq!(r.code, code, "kill -{how} after {after} s: {}", r.err);
         assert!(r.err.contains("rank 1 (pid ") && r.err.contains("died of signal"), "{}", r.err);
     }
+    let _ = std::fs::remove_file(ready);
 }
 
 #[test]
@@ -52,7 +60,7 @@ fn who_does_not_listen_is_killed() {
         "--",
         "sh",
         "-c",
-        "trap '' TERM; echo $$; [ $PMI_RANK = 0 ] || { sleep 0.2; exit 3; }; while :; do sleep 1; done",
+        "trap '' TERM; echo $$; [ $PMI_RANK = 0 ] || { sleep 0.5; exit 3; }; while :; do sleep 1; done",
     ]);
     let pids = numbers(&mut job, 2);
     let (code, err) = rest(&mut job);

@@ -141,7 +141,7 @@ fn much_output_of_all_comes_whole_and_a_reader_that_goes_away_ends_the_writers()
 #[test]
 fn the_first_failure_ends_the_job_on_all_machines() {
     for (does, code, says) in [("exit 7", 7, "exited with code 7"), ("kill -9 $$", 137, "died of signal 9 (Killed)")] {
-        let mut job = spawn_on("n1,n2:2", &["--", "sh", "-c", FAMILY, &format!("sleep 0.2; {does}")]);
+        let mut job = spawn_on("n1,n2:2", &["--", "sh", "-c", FAMILY, &format!("sleep 0.5; {does}")]);
         let pids = numbers(&mut job, 3);
         let (got, err) = rest(&mut job);
         assert_eq!(got, code, "{err}");
