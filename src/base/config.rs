@@ -66,6 +66,29 @@ impl Network {
     }
 }
 
+/// What decides how fast a connection of TCP sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// What the system has, unless that sends by a timer.
+    Auto,
+    /// What the system has.
+    System,
+    /// This, as the system calls it.
+    Named(String),
+}
+
+impl Congestion {
+    fn named(name: &str) -> Option<Congestion> {
+        Some(match name {
+            "auto" => Congestion::Auto,
+            "system" => Congestion::System,
+            // As long as the system's names may be.
+            _ if (1..16).contains(&name.len()) => Congestion::Named(name.to_owned()),
+            _ => return None,
+        })
+    }
+}
+
 /// Which ranks on other nodes are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
@@ -252,6 +275,8 @@ pub struct Config {
     pub attach_s: f64,
     /// `FMPL_NETWORK`
     pub network: Network,
+    /// `FMPL_TCP_CONGESTION`
+    pub tcp_congestion: Congestion,
     /// `FMPL_WEATHER`
     pub weather: Option<Weather>,
     /// `FMPL_LIBFABRIC`: the file, if not the one that the system finds
@@ -366,6 +391,7 @@ impl Default for Config {
             errors_abort: false,
             pmix: None,
             network: Network::Auto,
+            tcp_congestion: Congestion::Auto,
             weather: None,
             libfabric: None,
             verbs: true,

@@ -72,7 +72,7 @@ fn by_itself(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
 }
 
 fn by_tcp(config: &Config, wish: Option<&str>) -> Result<Arc<dyn Device>> {
-    let tcp = Tcp::open(Interface::choose("tcp", wish)?)?;
+    let tcp = Tcp::open(Interface::choose("tcp", wish)?, &config.tcp_congestion)?;
     if config.connect == Connect::All {
         return Ok(Arc::new(tcp));
     }

@@ -168,7 +168,10 @@ pub fn wrong_wishes() {
         ("FMPL_VERBS_PKEY=0x1234", "has 0xffff"),
     ];
     let of_libfabric: &[_] = &[("FMPL_NETWORK=ofi:nobody", "nobody is not there")];
-    let of_tcp: &[_] = &[("FMPL_NETWORK=tcp:nobody", "no interface or address nobody that is up; there are: ")];
+    let of_tcp: &[_] = &[
+        ("FMPL_NETWORK=tcp:nobody", "no interface or address nobody that is up; there are: "),
+        ("FMPL_TCP_CONGESTION=nobody", "the system lets this process have: "),
+    ];
     let of_udp: &[_] = &[
         ("FMPL_NETWORK=udp:nobody", "no interface or address nobody that is up; there are: "),
         ("FMPL_WEATHER=loss=200", "loss=2,double=1"),

@@ -452,6 +452,14 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| Network::named(v).map(|n| c.network = n),
     },
     Setting {
+        name: "FMPL_TCP_CONGESTION",
+        default: "auto",
+        values: "auto | system | a name of net.ipv4.tcp_available_congestion_control",
+        meaning: "with FMPL_NETWORK=tcp: what decides how fast a connection sends; auto: as the system has it, but cubic or reno in place of bbr, \
+                  which sends by a timer",
+        set: |c, v| Congestion::named(v).map(|n| c.tcp_congestion = n),
+    },
+    Setting {
         name: "FMPL_WEATHER",
         default: "fine",
         values: "fine | loss=2,double=1,late=1,seed=7, or some of these: percent of the datagrams, and a number",

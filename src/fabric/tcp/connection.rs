@@ -128,7 +128,7 @@ impl Connection {
 
     fn dial(&self, out: &mut Out, to: SocketAddr, other: Name) -> io::Result<()> {
         let socket = socket::dial(to)?;
-        socket::settle(&socket, self.home.silence_ms);
+        self.home.terms.settle(&socket);
         let greeting = Greeting { to: other, from: self.name };
         // It leaves as soon as there is a connection.
         out.queue.push_back(Part::Bytes(greeting.encode().to_vec()));

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::connection::Connection;
-use super::socket::Watch;
+use super::socket::{Terms, Watch};
 use crate::fabric::network::device::DeviceError;
 use crate::fabric::served::memory::Memory;
 use crate::fabric::served::news::{Came, News};
@@ -21,7 +21,7 @@ pub(super) struct Home {
     pub memory: Arc<Memory>,
     pub watch: Watch,
     pub reached: Reached,
-    pub silence_ms: u32,
+    pub terms: Terms,
     /// Connections that owe their other ends a word, or hold something back.
     pub owing: AtomicUsize,
     /// By their numbers; and all of them where they are few.
@@ -31,12 +31,12 @@ pub(super) struct Home {
 }
 
 impl Home {
-    pub fn new(memory: Arc<Memory>, (watch, sleeper): (Watch, Sleeper), reached: Reached, silence_ms: u32) -> Home {
+    pub fn new(memory: Arc<Memory>, (watch, sleeper): (Watch, Sleeper), reached: Reached, terms: Terms) -> Home {
         Home {
             memory,
             watch,
             reached,
-            silence_ms,
+            terms,
             owing: AtomicUsize::new(0),
             all: RwLock::default(),
             news: News::default(),

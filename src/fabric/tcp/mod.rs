@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `greeting` | which connection this is |
 //! | `socket` | calls of the system |
+//! | `congestion` | what decides how fast a connection sends |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
 //! | `home` | what all connections of a process share |
 //! | [`network`] | a port, as the protocol between nodes wants it |
@@ -12,6 +13,7 @@
 //! end's process does what the frame asks for, as a device would: it receives long writes right into the memory that they are for. That is
 //! done by whoever waits there, or by the thread of the fabric. What was posted is executed in order, since the frames come in order.
 
+mod congestion;
 mod connection;
 mod greeting;
 mod home;

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::congestion::Congestion;
 use super::connection::Connection;
 use super::greeting::{GREETING, Greeting};
 use super::home::Home;
-use super::socket::{self, Watch};
+use super::socket::{Terms, Watch};
+use crate::base::config::Congestion as Wish;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 use crate::base::lock::lock;
@@ -76,8 +78,8 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// Uses this port from now on.
-    pub fn open(port: Port) -> Result<Tcp> {
+    /// Uses this port from now on. `Setting`: what is wished of connections cannot be had.
+    pub fn open(port: Port, wish: &Wish) -> Result<Tcp> {
         let system = |what: &str| {
             let what = format!("{what} at {}", port.ip);
             move |e: std::io::Error| Error::new(Code::System, format!("{what}: {e}"))
@@ -98,7 +100,9 @@ impl Tcp {
         let memory = Arc::<Memory>::default();
         let domain = Domain::new(memory.clone(), Atomics::Both);
         let reached = Reached { ip: port.ip, datagrams: of_datagrams, connections: of_connections };
-        let home = Home::new(memory, (watch, sleeper), reached, (SILENCE_NS / 1_000_000) as u32);
+        let terms =
+            Terms { silence_ms: (SILENCE_NS / 1_000_000) as u32, congestion: Congestion::choose(&calls, wish)? };
+        let home = Home::new(memory, (watch, sleeper), reached, terms);
         Ok(Tcp {
             port,
             home: Arc::new(home),
@@ -176,7 +180,7 @@ impl Tcp {
         let Some(greeting) = Greeting::decode(&one.said) else { return };
         if let Some(connection) = self.home.of(greeting.to.number) {
             let socket = OwnedFd::from(one.stream);
-            socket::settle(&socket, self.home.silence_ms);
+            self.home.terms.settle(&socket);
             connection.is_called(socket, greeting);
         }
     }

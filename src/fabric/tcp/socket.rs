@@ -4,6 +4,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use super::congestion::Congestion;
 use crate::base::system::calls;
 use crate::base::system::epoll::{Epoll, Event};
 use crate::base::system::{self, set_option};
@@ -56,10 +57,21 @@ pub(super) unsafe fn receive_all(fd: RawFd, parts: &mut [libc::iovec]) -> Result
     done(counted(unsafe { libc::readv(fd, parts.as_ptr(), parts.len() as libc::c_int) }))
 }
 
-/// What every connection is set to: nothing is held back, and silence is noticed after so many milliseconds.
-pub(super) fn settle(socket: &OwnedFd, silence_ms: u32) {
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, silence_ms as i32);
+/// What every connection is set to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// Silence is noticed after so many milliseconds.
+    pub silence_ms: u32,
+    pub congestion: Congestion,
+}
+
+impl Terms {
+    /// Sets a connection to them; and nothing is held back.
+    pub fn settle(&self, socket: &OwnedFd) {
+        set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+        set_option(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, self.silence_ms as i32);
+        self.congestion.settle(socket);
+    }
 }
 
 /// Begins to connect; what is sent before it has comes to nothing yet.

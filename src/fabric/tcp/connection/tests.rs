@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::super::greeting::Greeting;
 use super::super::network::Tcp;
+use crate::base::config::Congestion;
 use crate::fabric::network::device::{
     Access, Completion, Data, Device, DeviceError, Pair, Place, Request, Status, What,
 };
@@ -19,7 +20,8 @@ fn connected() -> (Tcp, Arc<dyn Pair>, TcpStream) {
 }
 
 fn device() -> Tcp {
-    Tcp::open(Port { network: "tcp", name: "lo".into(), ip: IpAddr::V4(Ipv4Addr::LOCALHOST) }).expect("sockets")
+    Tcp::open(Port { network: "tcp", name: "lo".into(), ip: IpAddr::V4(Ipv4Addr::LOCALHOST) }, &Congestion::Auto)
+        .expect("sockets")
 }
 
 fn connected_to(device: Tcp) -> (Tcp, Arc<dyn Pair>, TcpStream) {
