@@ -76,6 +76,20 @@ fn one_rank_and_peers_in_turn() {
     assert!(of_ranks(&found, "with", "forgotten")[0] > 500, "{found}");
 }
 
+#[test]
+fn a_node_has_the_ranks_of_a_communicator_once() {
+    let found = run(1 << 20, 0, &["--communicators", "3"], 1024);
+    let of = |look: &str| -> Vec<u64> {
+        let ranks = found["ranks"].as_array().expect("ranks");
+        ranks.iter().map(|rank| rank[look]["parts"]["ranks of communicators"].as_u64().unwrap_or(0)).collect()
+    };
+    assert_eq!(of("after"), [0; 4]);
+    let [first, others @ ..] = &of("communicators")[..] else { panic!("no ranks") };
+    assert_eq!(others, [0; 3], "{found}");
+    // A bit for each rank of the world, the members before each 64th word, and a page at the end.
+    assert!((3 << 17..3 * ((1 << 17) + (1 << 10) + 2 * 4096)).contains(first), "{first} bytes");
+}
+
 /// All at once, two numbered messages each, to a rank that has places for few of them: each is received in its order, and those without a place wait
 /// where they are.
 #[test]

@@ -20,12 +20,12 @@ use static_assertions::const_assert;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, writes};
 use crate::base::bytes::Room;
 use crate::base::error::Result;
-use crate::fabric::shm::region::{ANY_AT, ARENAS_AT, Mapping};
+use crate::fabric::shm::region::{ARENAS_AT, GROUPS_AT, Mapping};
 
 /// From one communicator's arena to the next.
 const ARENA_STRIDE: u64 = 1 << 28;
 const ARENAS: u64 = 1 << 25;
-const_assert!(ARENAS_AT + ARENAS * ARENA_STRIDE <= ANY_AT);
+const_assert!(ARENAS_AT + ARENAS * ARENA_STRIDE <= GROUPS_AT);
 
 /// Where the arena of a communicator lies in the region of its first member. Epochs of communicators that a rank belongs to differ, so
 /// its arenas do, and one that has been used before is used again after millions of others only.

@@ -52,7 +52,7 @@ pub fn comm_group_create(comm: i32, ranks: &[i32]) -> Result<i32> {
         let members = ranks.iter().map(|rank| context.group.world_rank(*rank));
         let taken = match (gone, Group::of(members, ep.rank)) {
             (Some(error), _) => Err(error),
-            (None, Some(group)) => ep.contexts.add(group, place, indices).map(Some),
+            (None, Some(group)) => ep.contexts.add(ep.kept_on_node(group, place), place, indices).map(Some),
             (None, None) => Err(Error::new(Code::System, "a communicator without this rank")),
         };
         take_part(ep, place, taken)
@@ -118,7 +118,7 @@ fn settle(ep: &'static Endpoint, context: &Context, agreed: Agreed, colour: i32)
     } else if colour < 0 {
         taken = Ok(None);
     } else if let Some(group) = group_of(context, &wishes, colour as i64, ep.rank) {
-        taken = ep.contexts.add(group, place, indices).map(Some);
+        taken = ep.contexts.add(ep.kept_on_node(group, place), place, indices).map(Some);
     }
     take_part(ep, place, taken)
 }

@@ -3,7 +3,8 @@
 
 use crate::base::error::Result;
 use crate::fabric::shm::region::{
-    ANY_AT, ARENAS_AT, BOARD_AT, HEAP_AT, LANES_AT, LIVES_AT, NODE_AT, PLACES_AT, REGION_END, RMA_AT, RMA_END, SPOOL_AT,
+    ANY_AT, ARENAS_AT, BOARD_AT, GROUPS_AT, HEAP_AT, LANES_AT, LIVES_AT, NODE_AT, PLACES_AT, REGION_END, RMA_AT,
+    RMA_END, SPOOL_AT,
 };
 use crate::p2p::endpoint::endpoint;
 
@@ -16,8 +17,11 @@ pub struct Part {
     pub bytes: u64,
 }
 
+/// What says which ranks belong to communicators: of this process, and what it has for all members on its node.
+const GROUPS: &str = "ranks of communicators";
+
 /// The parts of a region, by where they begin.
-const REGION: [(&str, u64); 13] = [
+const REGION: [(&str, u64); 14] = [
     ("header and communicators' lives", 0),
     ("notice board, stakes", BOARD_AT),
     ("header and communicators' lives", LIVES_AT),
@@ -28,6 +32,7 @@ const REGION: [(&str, u64); 13] = [
     ("fmpl_alloc", HEAP_AT),
     ("lanes", LANES_AT),
     ("arenas of collective calls", ARENAS_AT),
+    (GROUPS, GROUPS_AT),
     ("rings of any source", ANY_AT),
     ("lanes", PLACES_AT),
     ("", REGION_END),
@@ -44,6 +49,7 @@ pub fn memory() -> Result<Vec<Part>> {
     for window in REGION.windows(2) {
         add(window[0].0, ep.region.allocated(window[0].1, window[1].1)?);
     }
+    add(GROUPS, ep.contexts.own_bytes() as u64);
     let pages = Pages::open();
     // Under the guard: other threads may free communicators meanwhile.
     for lane in ep.lanes.all().iter() {

@@ -144,6 +144,13 @@ impl Contexts {
         self.books().alive
     }
 
+    /// Bytes that this process has by itself for the ranks of its communicators.
+    pub fn own_bytes(&self) -> usize {
+        let _books = self.books();
+        // Under the lock nothing is taken out.
+        self.table.iter().filter_map(Leaked::get).map(|context| context.group.own_bytes()).sum()
+    }
+
     /// An error if there is no room for another communicator.
     pub fn check_room(&self) -> Result<()> {
         let most = COMMUNICATORS - 1;

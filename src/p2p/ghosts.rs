@@ -83,8 +83,8 @@ pub const GO: &str = "fmpl-ghosts-go";
 const LENT_FROM: usize = 4096;
 /// The thread sleeps so long at most.
 const SLEEP: Duration = Duration::from_millis(20);
-/// Those that wait for messages are looked at so often at most, since they are many.
-const LISTENS_NS: u64 = 500_000;
+/// Those that wait for messages are looked at so often at most, since they may be many: so many nanoseconds for each of them, and at most.
+const LISTENS_NS: [u64; 2] = [200, 500_000];
 
 /// What the thread, the launcher and the ghosts themselves share.
 struct Common {
@@ -275,7 +275,7 @@ impl Host {
             if touched.is_empty() {
                 let next =
                     self.due.peek().map_or(SLEEP, |Reverse((at, _))| Duration::from_nanos(at.saturating_sub(now)));
-                let most = if self.listening.is_empty() { SLEEP } else { Duration::from_nanos(LISTENS_NS) };
+                let most = if self.listening.is_empty() { SLEEP } else { Duration::from_nanos(self.listens_ns()) };
                 common.device.sleep(Some(next.min(most)));
                 continue;
             }
@@ -283,6 +283,10 @@ impl Host {
             touched.dedup();
             touched.drain(..).for_each(|rank| self.give_turn(rank));
         }
+    }
+
+    fn listens_ns(&self) -> u64 {
+        (LISTENS_NS[0] * self.listening.len() as u64).min(LISTENS_NS[1])
     }
 
     /// Gives what has come to whose it is.
@@ -306,7 +310,7 @@ impl Host {
         }
         // Nobody tells of what is written without a number.
         let now = now_ns();
-        if now - self.listened_ns < LISTENS_NS {
+        if now - self.listened_ns < self.listens_ns() {
             return;
         }
         self.listened_ns = now;

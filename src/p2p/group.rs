@@ -3,27 +3,38 @@
 //! The ranks are kept as **runs**: so many ranks of the communicator in a row whose ranks in the world have the same distance. All even
 //! ranks, a row or a column of a grid, the world itself or its reverse are one run of 16 bytes, however many ranks there are.
 //! A set in the world's order for which a bit for each rank of the world is less is kept as a **bitmap**, with the number of members before each
-//! eighth word. An order without any pattern is a **list**, four bytes for each of its ranks.
+//! 64th word. An order without any pattern is a **list**, four bytes for each of its ranks.
 //!
 //! ```text
-//!  runs      first rank here | first rank in the world | step      … up to the next run's first
-//!  bitmap    words: bit = rank of the world; members before words 0, 8, 16, …
+//!  runs      first rank here, first rank in the world | step      … up to the next run's first
+//!  bitmap    words: bit = rank of the world; members before words 0, 64, 128, …
 //!  list      rank of the world, by rank here
 //! ```
+//! What is more than one run consists of words, and where these are more than a page all members on a node have them in one place
+//! ([`words`]). There another process may write: so whatever is found is at most the highest rank of the world that is a member, and
+//! what is looked for is found within the words.
+
+use words::{Shelf, Words};
+
+pub mod words;
 
 /// The ranks of a communicator, and which of them this process is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     size: u32,
     rank: u32,
+    /// The highest rank of the world that is a member.
+    top: u32,
     form: Form,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
-    Runs(Box<[Run]>),
+    Run(Run),
+    Runs(Words),
     Bitmap(Bitmap),
-    List(Box<[u32]>),
+    /// Two to a word.
+    List(Words),
 }
 
 /// Ranks `first`, `first + 1`, … of a communicator are the ranks `world`, `world + step`, … of the world.
@@ -34,63 +45,112 @@ struct Run {
     step: i64,
 }
 
-/// A bit for each rank of the world up to the last member.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+impl Run {
+    const WORDS: usize = 2;
+
+    fn words(&self) -> [u64; Run::WORDS] {
+        [u64::from(self.first) | u64::from(self.world) << 32, self.step as u64]
+    }
+    fn read(words: &Words, n: usize) -> Run {
+        let [at, step] = [0, 1].map(|k| words.get(n * Run::WORDS + k));
+        Run { first: at as u32, world: (at >> 32) as u32, step: step as i64 }
+    }
+    /// The rank of the world that a rank of the communicator is.
+    fn member(&self, rank: u32) -> u32 {
+        let steps = i64::from(rank.wrapping_sub(self.first));
+        i64::from(self.world).wrapping_add(steps.wrapping_mul(self.step)) as u32
+    }
+    /// Which rank of the communicator a rank of the world is, if it is one of the run up to the rank `end`.
+    fn place_of(&self, world: u32, end: u32) -> Option<u32> {
+        let away = i64::from(world) - i64::from(self.world);
+        let steps = if self.step == 0 { away } else { away / self.step };
+        let within = steps >= 0 && steps < i64::from(end.wrapping_sub(self.first));
+        (within && steps.wrapping_mul(self.step) == away).then(|| self.first.wrapping_add(steps as u32))
+    }
+}
+
+/// A bit for each rank of the world up to the last member, in `len` words; behind them, two to a word, members before each
+/// [`STRIDE`]th.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Bitmap {
-    words: Box<[u64]>,
-    /// Members before each [`STRIDE`]th word.
-    before: Box<[u32]>,
+    words: Words,
+    len: usize,
 }
 
 /// Words of a bitmap for which members are counted when one is looked for, at most.
-const STRIDE: usize = 8;
+const STRIDE: usize = 64;
 
 impl Bitmap {
-    fn of(words: Vec<u64>) -> Bitmap {
+    fn of(mut words: Vec<u64>) -> Bitmap {
+        let len = words.len();
         let counts = words.chunks(STRIDE).map(|some| some.iter().map(|word| word.count_ones()).sum::<u32>());
-        let before = counts.scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n))).collect();
-        Bitmap { words: words.into(), before }
+        let before: Vec<u32> = counts.scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n))).collect();
+        words.extend(in_pairs(&before));
+        Bitmap { words: words.into(), len }
     }
-    /// Bytes of one that ends with this rank of the world.
-    fn bytes_to(world: u32) -> usize {
+    /// Words of one that ends with this rank of the world.
+    fn words_to(world: u32) -> usize {
         let words = world as usize / 64 + 1;
-        words * size_of::<u64>() + words.div_ceil(STRIDE) * size_of::<u32>()
+        words + words.div_ceil(STRIDE).div_ceil(2)
     }
-    fn bytes(&self) -> usize {
-        size_of_val(&*self.words) + size_of_val(&*self.before)
+    /// Members before a stride.
+    fn before(&self, stride: usize) -> u32 {
+        of_pairs(&self.words, self.len, stride)
     }
     /// The member number `rank`, from 0 on.
-    fn member(&self, rank: u32) -> u32 {
-        let stride = self.before.partition_point(|before| *before <= rank).saturating_sub(1);
-        let mut left = rank - self.before[stride];
-        let mut n = stride * STRIDE;
-        while left >= self.words[n].count_ones() {
-            left -= self.words[n].count_ones();
-            n += 1;
+    fn member(&self, rank: u32) -> Option<u32> {
+        let stride = last_up_to(self.len.div_ceil(STRIDE), |n| self.before(n), rank);
+        let mut left = rank.saturating_sub(self.before(stride));
+        for n in stride * STRIDE..self.len {
+            let word = self.words.get(n);
+            if left < word.count_ones() {
+                let bits = (0..left).fold(word, |bits, _| bits & (bits - 1));
+                return Some(n as u32 * 64 + bits.trailing_zeros());
+            }
+            left -= word.count_ones();
         }
-        let bits = (0..left).fold(self.words[n], |bits, _| bits & (bits - 1));
-        n as u32 * 64 + bits.trailing_zeros()
+        None
     }
     /// Which member a rank of the world is.
     fn place_of(&self, world: u32) -> Option<u32> {
         let n = world as usize / 64;
-        let word = self.words.get(n).filter(|word| *word >> (world % 64) & 1 == 1)?;
-        let whole = &self.words[n / STRIDE * STRIDE..n];
-        let counted = whole.iter().map(|word| word.count_ones()).sum::<u32>();
-        Some(self.before[n / STRIDE] + counted + (word & ((1 << (world % 64)) - 1)).count_ones())
+        let word = (n < self.len).then(|| self.words.get(n)).filter(|word| *word >> (world % 64) & 1 == 1)?;
+        let counted = (n / STRIDE * STRIDE..n).map(|n| self.words.get(n).count_ones()).sum::<u32>();
+        let below = (word & ((1 << (world % 64)) - 1)).count_ones();
+        Some(self.before(n / STRIDE).wrapping_add(counted + below))
     }
+}
+
+/// Numbers, two to a word.
+fn in_pairs(numbers: &[u32]) -> impl Iterator<Item = u64> {
+    numbers.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32)
+}
+
+/// Number `n` of those that lie from word `from` on.
+fn of_pairs(words: &Words, from: usize, n: usize) -> u32 {
+    (words.get(from + n / 2) >> (n % 2 * 32)) as u32
+}
+
+/// The last of `n` places whose key is not above this one. Keys ascend, and the first is 0.
+fn last_up_to(n: usize, key: impl Fn(usize) -> u32, limit: u32) -> usize {
+    let (mut from, mut to) = (0, n);
+    while to - from > 1 {
+        let middle = from.midpoint(to);
+        *(if key(middle) <= limit { &mut from } else { &mut to }) = middle;
+    }
+    from
 }
 
 impl Group {
     /// All ranks of the world; `rank` is this process's.
     pub fn world(rank: u32, size: u32) -> Group {
-        Group { size, rank, form: Form::Runs([Run { first: 0, world: 0, step: 1 }].into()) }
+        Group { size, rank, top: size.saturating_sub(1), form: Form::Run(Run { first: 0, world: 0, step: 1 }) }
     }
 
     /// The ranks of the world in this order, each at most once, of which this process is `me`. `None`: it is none of them.
     pub fn of(members: impl Iterator<Item = u32>, me: u32) -> Option<Group> {
         let (mut runs, mut words, mut list) = (Vec::<Run>::new(), Vec::<u64>::new(), Vec::<u32>::new());
-        let (mut size, mut rank, mut last, mut in_order) = (0u32, None, None, true);
+        let (mut size, mut rank, mut last, mut top, mut in_order) = (0u32, None, None, 0, true);
         for world in members {
             if world == me {
                 rank = Some(size);
@@ -110,16 +170,16 @@ impl Group {
                 }
                 words[n] |= 1 << (world % 64);
             }
-            (last, size) = (Some(world), size + 1);
+            (last, top, size) = (Some(world), top.max(world), size + 1);
         }
-        let [by_runs, by_list] = [size_of_val(&*runs), size_of_val(&*list)];
-        let form = match last {
-            _ if runs.len() == 1 => Form::Runs(runs.into()),
-            Some(last) if in_order && Bitmap::bytes_to(last) < by_runs.min(by_list) => Form::Bitmap(Bitmap::of(words)),
-            _ if by_list < by_runs => Form::List(list.into()),
-            _ => Form::Runs(runs.into()),
+        let [by_runs, by_list] = [runs.len() * Run::WORDS, list.len().div_ceil(2)];
+        let form = match runs[..] {
+            [run] => Form::Run(run),
+            _ if in_order && Bitmap::words_to(top) < by_runs.min(by_list) => Form::Bitmap(Bitmap::of(words)),
+            _ if by_list < by_runs => Form::List(in_pairs(&list).collect()),
+            _ => Form::Runs(runs.iter().flat_map(Run::words).collect()),
         };
-        Some(Group { size, rank: rank?, form })
+        Some(Group { size, rank: rank?, top, form })
     }
 
     /// The number of ranks.
@@ -137,28 +197,31 @@ impl Group {
     /// The rank of the world that rank `rank` here is. `rank` must be below [`Group::size`].
     pub fn world_rank(&self, rank: u32) -> u32 {
         debug_assert!(rank < self.size);
-        match &self.form {
-            Form::Runs(runs) => {
-                let run = &runs[runs.partition_point(|r| r.first <= rank).saturating_sub(1)];
-                (run.world as i64 + (rank - run.first) as i64 * run.step) as u32
+        let found = match &self.form {
+            Form::Run(run) => run.member(rank),
+            Form::Runs(words) => {
+                let first = |n| words.get(n * Run::WORDS) as u32;
+                Run::read(words, last_up_to(words.len() / Run::WORDS, first, rank)).member(rank)
             }
-            Form::Bitmap(bitmap) => bitmap.member(rank),
-            Form::List(list) => list[rank as usize],
-        }
+            Form::Bitmap(bitmap) => bitmap.member(rank).unwrap_or(self.top),
+            Form::List(words) => of_pairs(words, 0, rank as usize),
+        };
+        found.min(self.top)
     }
 
     /// The rank here of a rank of the world. `None`: it is no member.
     pub fn rank_of(&self, world: u32) -> Option<u32> {
-        match &self.form {
-            Form::Runs(runs) => runs.iter().enumerate().find_map(|(n, run)| {
-                let len = runs.get(n + 1).map_or(self.size, |next| next.first) - run.first;
-                let away = world as i64 - run.world as i64;
-                let steps = if run.step == 0 { away } else { away / run.step };
-                (steps >= 0 && steps < len as i64 && steps * run.step == away).then(|| run.first + steps as u32)
-            }),
+        let found = match &self.form {
+            Form::Run(run) => run.place_of(world, self.size),
+            Form::Runs(words) => {
+                let runs = words.len() / Run::WORDS;
+                let end = |n| if n < runs { words.get(n * Run::WORDS) as u32 } else { self.size };
+                (0..runs).find_map(|n| Run::read(words, n).place_of(world, end(n + 1)))
+            }
             Form::Bitmap(bitmap) => bitmap.place_of(world),
-            Form::List(list) => list.iter().position(|member| *member == world).map(|rank| rank as u32),
-        }
+            Form::List(words) => (0..self.size).find(|rank| of_pairs(words, 0, *rank as usize) == world),
+        };
+        found.filter(|rank| *rank < self.size)
     }
 
     /// All ranks of the world that are members, in order of their ranks here.
@@ -166,87 +229,44 @@ impl Group {
         (0..self.size).map(|rank| self.world_rank(rank))
     }
 
-    /// Bytes that it takes beside itself.
-    pub fn bytes(&self) -> usize {
-        match &self.form {
-            Form::Runs(runs) => size_of_val(&**runs),
-            Form::Bitmap(bitmap) => bitmap.bytes(),
-            Form::List(list) => size_of_val(&**list),
+    /// Those of these ranks of the world that are members. They ascend.
+    pub fn members_among(&self, mut some: Vec<u32>) -> Vec<u32> {
+        if let Form::List(_) = self.form {
+            let mut found: Vec<u32> = self.members().filter(|world| some.binary_search(world).is_ok()).collect();
+            found.sort_unstable();
+            return found;
         }
+        some.retain(|world| self.rank_of(*world).is_some());
+        some
+    }
+
+    fn words(&self) -> Option<&Words> {
+        match &self.form {
+            Form::Run(_) => None,
+            Form::Runs(words) | Form::List(words) | Form::Bitmap(Bitmap { words, .. }) => Some(words),
+        }
+    }
+
+    /// Bytes of words, wherever they lie.
+    pub fn bytes(&self) -> usize {
+        self.words().map_or(0, |words| words.len() * size_of::<u64>())
+    }
+
+    /// Bytes of words that this process has by itself.
+    pub fn own_bytes(&self) -> usize {
+        self.words().filter(|words| !words.are_shared()).map_or(0, |words| words.len() * size_of::<u64>())
+    }
+
+    /// The same group, whose words lie with a rank of this node if that has room.
+    pub fn laid(mut self, shelf: Shelf) -> Group {
+        if let Form::Runs(words) | Form::List(words) | Form::Bitmap(Bitmap { words, .. }) = &mut self.form
+            && let Some(laid) = shelf.lay(words)
+        {
+            *words = laid;
+        }
+        self
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn check(members: &[u32], me: u32) -> Group {
-        let group = Group::of(members.iter().copied(), me).unwrap();
-        assert_eq!(group.size() as usize, members.len());
-        assert_eq!(members[group.rank() as usize], me);
-        assert!(group.members().eq(members.iter().copied()), "{members:?}: {group:?}");
-        for (rank, world) in members.iter().enumerate() {
-            assert_eq!(group.rank_of(*world), Some(rank as u32), "{members:?}: {group:?}");
-        }
-        for world in (0..2000).filter(|w| !members.contains(w)) {
-            assert_eq!(group.rank_of(world), None, "{world} in {members:?}: {group:?}");
-        }
-        group
-    }
-
-    #[test]
-    fn patterns_take_a_run() {
-        let run = size_of::<Run>();
-        assert_eq!(check(&(0..1000).collect::<Vec<_>>(), 3).bytes(), run);
-        assert_eq!(check(&(0..1000).rev().collect::<Vec<_>>(), 3).bytes(), run);
-        assert_eq!(check(&(5..1000).step_by(7).collect::<Vec<_>>(), 12).bytes(), run);
-        assert_eq!(check(&[1500], 1500).bytes(), run);
-        assert_eq!(check(&[7, 3], 3).bytes(), run);
-        assert!(check(&[0, 1, 2, 3, 10, 11, 12, 13], 3).bytes() <= 2 * run);
-        assert_eq!(Group::world(2, 9), check(&(0..9).collect::<Vec<_>>(), 2));
-        assert!(Group::of([1, 2, 3].into_iter(), 4).is_none());
-    }
-
-    #[test]
-    fn a_set_without_a_pattern_takes_a_bit_for_each_rank() {
-        let members: Vec<u32> = (0..1600).filter(|r| (r * r) % 7 == 2 || r % 11 == 3).collect();
-        assert!(check(&members, members[40]).bytes() <= 1600 / 8 + 1600 / 64 / 8 * 4 + 4);
-    }
-
-    /// In a world of 2^22 ranks, shorter of 2^18; `tests/shows million` has what it prints.
-    #[test]
-    fn what_a_large_group_takes() {
-        let n = 1u32 << if std::env::var_os("FMPL_TEST_LONG").is_some() { 22 } else { 18 };
-        let has = |r: &u32| r.wrapping_mul(0x9e37_79b9) >> 30 != 1;
-        let mut members: Vec<u32> = (0..n).filter(has).collect();
-        let set = Group::of(members.iter().copied(), members[7]).unwrap();
-        let [some, first] = [members[members.len() / 2], members[0]];
-        assert_eq!((set.rank_of(some), set.rank_of(first)), (Some(members.len() as u32 / 2), Some(0)));
-        assert_eq!(set.world_rank(members.len() as u32 / 2), some);
-        members.sort_by_key(|r| r.wrapping_mul(0x85eb_ca6b));
-        let order = Group::of(members.iter().copied(), first).unwrap();
-        let bits = 8. * set.bytes() as f64 / f64::from(n);
-        let bytes = order.bytes() as f64 / members.len() as f64;
-        println!("figure: {bits:.3} bits for each rank of the world, {bytes:.3} bytes for each member in any order");
-        assert!(bits < 1.07 && bytes <= 4.);
-    }
-
-    #[test]
-    fn an_order_without_a_pattern_takes_four_bytes_for_each_member() {
-        let mut members: Vec<u32> = (0..1600).filter(|r| (r * r) % 7 == 2).collect();
-        members.sort_by_key(|r| r.wrapping_mul(0x9e37_79b9));
-        assert_eq!(check(&members, members[40]).bytes(), 4 * members.len());
-    }
-
-    proptest! {
-        #[test]
-        fn any_order_of_any_set(members in prop::collection::btree_set(0u32..1200, 1..100), seed: u64, shuffled: bool) {
-            let mut members: Vec<u32> = members.into_iter().collect();
-            if shuffled {
-                members.sort_by_key(|m| (*m as u64 + 1).wrapping_mul(seed | 1).rotate_left(17));
-            }
-            check(&members, members[seed as usize % members.len()]);
-        }
-    }
-}
+mod tests;

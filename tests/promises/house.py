@@ -13,6 +13,7 @@ HOUSE_NEW = [
     ("src/comm/claim/elsewhere.rs", "the same: claims of peers on other nodes"),
     ("src/p2p/ghosts.rs", "ranks that one process answers for"),
     ("src/p2p/ghosts/", "the same: their part in the protocol"),
+    ("src/p2p/group/words.rs", "ranks of communicators once on a node"),
     ("src/launch/ghosts.rs", "the same: what they would have published"),
     ("src/bin/fmpl/memory/ghosts.rs", "the same: fmpl info --memory --ghosts"),
     ("src/bin/fmpl/memory/senders.rs", "what one rank takes to which many processes send"),

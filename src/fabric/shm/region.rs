@@ -34,6 +34,8 @@
 //!             │ lanes of the world     │
 //!  ARENAS_AT  ├────────────────────────┤  32 PiB
 //!             │ arenas of collectives  │
+//!  GROUPS_AT  ├────────────────────────┤  48 PiB
+//!             │ ranks of communicators │  for all their members on the node, if this is the lowest; `p2p::group`
 //!  ANY_AT     ├────────────────────────┤  64 PiB
 //!             │ rings of any source    │
 //!  PLACES_AT  ├────────────────────────┤   2 EiB
@@ -67,8 +69,8 @@ use crate::base::record::Record;
 use crate::base::system;
 use layout::MAGIC;
 pub use layout::{
-    ALIVE, ANY_AT, ARENAS_AT, BOARD_AT, BOARD_END, BOARD_LEN, FINALIZED, HEAP_AT, LANES_AT, LAYOUT_VERSION, LIVES_AT,
-    NODE_AT, PLACES_AT, PULSE_AT, REACHED, REGION_END, RMA_AT, RMA_END, RegionHeader, SPOOL_AT, SPOOL_WINDOW,
+    ALIVE, ANY_AT, ARENAS_AT, BOARD_AT, BOARD_END, BOARD_LEN, FINALIZED, GROUPS_AT, HEAP_AT, LANES_AT, LAYOUT_VERSION,
+    LIVES_AT, NODE_AT, PLACES_AT, PULSE_AT, REACHED, REGION_END, RMA_AT, RMA_END, RegionHeader, SPOOL_AT, SPOOL_WINDOW,
     STAKES_AT, STAKES_LEN, STARTING, STRANGER,
 };
 pub use mapping::{Mapping, page_size};
@@ -137,6 +139,54 @@ impl Shown {
     /// The same for the heap, apart from others' heaps where the caches look them up.
     pub fn map_apart(&self, offset: u64, len: usize) -> Result<Mapping> {
         Mapping::apart(self.fd.as_fd(), offset, len, self.rank).map_err(|e| map_error(e, self.rank, offset, len))
+    }
+
+    /// Gives the pages of `len` bytes from `offset` on back to the system; they read as zero afterwards, for everybody.
+    /// Parts of pages at the ends are set to zero.
+    pub fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        self.fallocate(mode, offset, len, "giving back memory")
+    }
+
+    /// Has the system find memory for these bytes now instead of at the first touch, where want of it would be a signal.
+    pub fn commit(&self, offset: u64, len: u64) -> Result<()> {
+        self.fallocate(0, offset, len, "committing memory")
+    }
+
+    fn fallocate(&self, mode: libc::c_int, offset: u64, len: u64, what: &str) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let rank = self.rank;
+        if offset.checked_add(len).is_none_or(|end| end > REGION_END) {
+            return Err(Error::new(
+                Code::Argument,
+                format!("rank {rank}: {what}: {len} bytes at {offset:#x} are beyond the region"),
+            ));
+        }
+        loop {
+            // SAFETY: fd is ours; the range lies within the file.
+            let r = unsafe { libc::fallocate(self.fd.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t) };
+            if r == 0 {
+                return Ok(());
+            }
+            let e = io::Error::last_os_error();
+            match e.raw_os_error() {
+                Some(libc::EINTR) => continue,
+                Some(libc::ENOSPC | libc::ENOMEM) => {
+                    return Err(Error::new(
+                        Code::Memory,
+                        format!("rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"),
+                    ));
+                }
+                _ => {
+                    return Err(Error::new(
+                        Code::System,
+                        format!("rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"),
+                    ));
+                }
+            }
+        }
     }
 
     /// The descriptor, to be handed to peers.
@@ -223,54 +273,6 @@ impl Region {
             at = end;
         }
         Ok(sum)
-    }
-
-    /// Gives the pages of `len` bytes from `offset` on back to the system; they read as zero afterwards, for everybody.
-    /// Parts of pages at the ends are set to zero.
-    pub fn punch(&self, offset: u64, len: u64) -> Result<()> {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        self.fallocate(mode, offset, len, "giving back memory")
-    }
-
-    /// Has the system find memory for these bytes now instead of at the first touch, where want of it would be a signal.
-    pub fn commit(&self, offset: u64, len: u64) -> Result<()> {
-        self.fallocate(0, offset, len, "committing memory")
-    }
-
-    fn fallocate(&self, mode: libc::c_int, offset: u64, len: u64, what: &str) -> Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
-        let rank = self.rank;
-        if offset.checked_add(len).is_none_or(|end| end > REGION_END) {
-            return Err(Error::new(
-                Code::Argument,
-                format!("rank {rank}: {what}: {len} bytes at {offset:#x} are beyond the region"),
-            ));
-        }
-        loop {
-            // SAFETY: fd is ours; the range lies within the file.
-            let r = unsafe { libc::fallocate(self.fd.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t) };
-            if r == 0 {
-                return Ok(());
-            }
-            let e = io::Error::last_os_error();
-            match e.raw_os_error() {
-                Some(libc::EINTR) => continue,
-                Some(libc::ENOSPC | libc::ENOMEM) => {
-                    return Err(Error::new(
-                        Code::Memory,
-                        format!("rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"),
-                    ));
-                }
-                _ => {
-                    return Err(Error::new(
-                        Code::System,
-                        format!("rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"),
-                    ));
-                }
-            }
-        }
     }
 }
 

@@ -4,8 +4,10 @@ use super::*;
 use crate::base::named::Named;
 use crate::base::system::cpus::CpuSet;
 use crate::base::tuning::Distance;
+use crate::lane::Place;
 use crate::lane::distance::of_binding;
 use crate::launch::bind::last_cache;
+use crate::p2p::group::words::{Holder, Shelf};
 
 impl Endpoint {
     /// The lane to a rank of a communicator, made when first asked for.
@@ -216,6 +218,26 @@ impl Endpoint {
         let nodes = self.launch.nodes();
         let here = |rank: &u32| *rank != self.rank && nodes.node_of(*rank) == nodes.node_of(self.rank);
         group.members().filter(here).filter(|rank| !self.is_dead(*rank)).for_each(|rank| drop(self.contact_soon(rank)));
+    }
+
+    /// The group of a communicator at a place, whose words all its members on this node have in one place, if they are many: with the lowest.
+    #[cold]
+    pub fn kept_on_node(&self, group: Group, place: Place) -> Group {
+        if !Shelf::takes(group.bytes()) {
+            return group;
+        }
+        let nodes = self.launch.nodes();
+        let here = group.members_among(nodes.ranks_on(nodes.node_of(self.rank)).collect());
+        let holder = match here[..] {
+            [] | [_] => None,
+            [lowest, ..] if lowest == self.rank => Some(Holder::Own(self.region.clone())),
+            // One that does not answer is not waited for.
+            [lowest, ..] => self.contact_soon(lowest).map(Holder::Peer),
+        };
+        match holder {
+            Some(holder) => group.laid(Shelf { holder, epoch: place.epoch, members: here.len() as u32 }),
+            None => group,
+        }
     }
 
     /// The peer, if there has been contact.

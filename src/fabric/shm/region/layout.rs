@@ -3,7 +3,7 @@
 use super::*;
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 29;
+pub const LAYOUT_VERSION: u32 = 30;
 
 /// Where the owner's pulse is, a word: see [`pulse`](super::super::pulse). A region of before it has 0 there, which is no pulse.
 pub const PULSE_AT: u64 = 2048;
@@ -56,6 +56,9 @@ pub const PLACES_AT: u64 = 1 << 61;
 
 /// Where the arenas of collective calls begin, of the communicators whose first member this rank is.
 pub const ARENAS_AT: u64 = 1 << 55;
+
+/// Where the ranks of communicators are that consist of no pattern, for their members on the node of which this rank is the lowest.
+pub const GROUPS_AT: u64 = 3 << 54;
 
 /// The length of the file.
 pub const REGION_END: u64 = 1 << 62;
