@@ -1,12 +1,12 @@
-"""The picture of "A million nodes": memory by the size of the job.
+"""The pictures of "A million nodes": memory by the size of the job, the ways to a peer by size, values by ranks.
 
-A line computes anew, draws, and looks at the picture that docs/ has: with FMPL_TEST_BLESS=1 it writes that; without, it looks whether the
+A line computes or measures anew, draws, and looks at the picture that docs/ has: with FMPL_TEST_BLESS=1 it writes that; without, it looks whether the
 same lines are in it, over as many points. `picture_of_docs` is with the other pictures.
 """
 
 import math
 
-COLOURS = ["#005ab5", "#dc3220", "#e69f00"]
+COLOURS = ["#005ab5", "#dc3220", "#e69f00", "#117733"]
 # Where the picture's field lies: left, top, right, bottom.
 FIELD = (80, 50, 820, 470)
 
@@ -68,3 +68,45 @@ def _():
     series = {name: [(nodes, of[column]["all"]) for nodes, of in found.items()] for column, name in columns.items()}
     kept, well = picture("million.svg", "memory of a node, every budget full", "nodes of 4 ranks", "bytes", series, "fmpl model --nodes N --ranks 4 --json")
     return f"{found[1 << 22]['ours']['all'] / 1e6:.1f} MB at 2^22; {kept}", well
+
+
+# ---- the ways to a peer, by size
+
+WAY_SIZES = {"8": 8, "64": 64, "512": 512, "4k": 4096, "32k": 32768, "256k": 262144, "1M": 1 << 20}
+WAY_NAMES = {"datagrams": "datagrams, buffers of all", "rings": "datagrams, a ring of its own", "all": "connected (TCP)"}
+
+
+@functools.cache
+def ways_by_size():
+    """Nanoseconds of a message one way on the loopback, by turns in one run: {way: [(bytes, median), ...]}."""
+    found = collections.defaultdict(list)
+    for _ in range(3):
+        for way in WAYS_TO_A_PEER:
+            blocks = one_way("tcp:lo", sizes=",".join(WAY_SIZES), rounds=1, FMPL_CONNECT=way)
+            if len(blocks) != len(WAY_SIZES):
+                raise Missing(f"figures of {', '.join(blocks)}")
+            for size, of in zip(WAY_SIZES.values(), blocks.values()):
+                found[way, size].extend(of)
+    return {way: [(size, statistics.median(found[way, size])) for size in WAY_SIZES.values()] for way in WAYS_TO_A_PEER}
+
+
+@line("million", "picture: one way between two nodes by size, by each way to a peer: datagrams as all share, by a ring, connected", "docs/million_ways.svg")
+def _():
+    series = {WAY_NAMES[way]: of for way, of in ways_by_size().items()}
+    command = f"FMPL_NETWORK=tcp:lo FMPL_CONNECT=WAY fmpl bench pingpong --nodes 2 --sizes {','.join(WAY_SIZES)}"
+    kept, well = picture("million_ways.svg", "one way, by each way to a peer", "bytes", "ns", series, command)
+    return "; ".join(f"{name}: {of[0][1] / 1e3:.1f} us, {of[-1][1] / 1e3:.0f} us" for name, of in series.items()) + f"; {kept}", well
+
+
+# ---- values of the job, by ranks
+
+
+@line("million", "picture: a get from the spread store beside one held by rank 0, by ranks, alone and all at once (simulation)", "docs/million_store.svg")
+def _():
+    rows = startup()
+    of = lambda what, k: [(row["ranks"], row[what][k]) for row in rows]
+    series = {"spread": of("get_ns", 0), "held by rank 0": of("get_ns", 1), "spread, all ask at once": of("get_at_once_ns", 0),
+              "rank 0, all ask at once": of("get_at_once_ns", 1)}
+    kept, well = picture("million_store.svg", "a get of another rank's value while the job starts (simulation)", "ranks", "ns", series, "fmpl model --startup --json")
+    spread, held = rows[-1]["get_ns"]
+    return f"{spread / 1e3:.0f} and {held / 1e3:.0f} us at 2^20, alone; {kept}", well
