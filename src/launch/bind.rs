@@ -114,7 +114,8 @@ pub(crate) fn for_ranks(n: usize, bind: Bind, map: Map) -> Vec<Option<CpuSet>> {
 
 fn sets(all: &[Place], n: usize, bind: Bind, map: Map) -> Vec<Option<CpuSet>> {
     let order = in_order(all.to_vec(), map);
-    if order.is_empty() || (bind == Bind::Auto && n > order.len()) {
+    let is_even = n <= order.len() || n.is_multiple_of(order.len());
+    if order.is_empty() || (bind == Bind::Auto && !is_even) {
         return vec![None; n];
     }
     let set = |of: &Place| {
@@ -142,7 +143,6 @@ mod tests {
         let mut sorted = all.concat();
         sorted.sort_unstable();
         assert_eq!(sorted, allowed);
-        assert!(for_ranks(n + 1, Bind::Auto, Map::Core).iter().all(Option::is_none));
         assert!(for_ranks(1, Bind::None, Map::Core).iter().all(Option::is_none));
         let wrapped = cpus(for_ranks(n + 1, Bind::Core, Map::Core));
         assert_eq!((&wrapped[n], &wrapped[..n]), (&all[0], &all[..]));
@@ -202,6 +202,10 @@ mod tests {
         assert_eq!(bound(Bind::Numa, Map::Socket, 1), Some(vec![1, 3, 5, 7, 17, 19, 21, 23]));
         assert_eq!(bound(Bind::Socket, Map::Core, 9).map(|c| c.len()), Some(16));
         assert_eq!(bound(Bind::Auto, Map::Core, 16), Some(vec![16]));
+        // As many on each core, or on any.
+        let shared = |n| sets(&all, n, Bind::Auto, Map::Core);
+        assert_eq!(shared(64)[33].as_ref().map(CpuSet::cpus), Some(vec![2]));
+        assert!(shared(33).iter().chain(&shared(63)).all(Option::is_none));
         // Of a core whose first thread is not allowed the second is the first.
         assert_eq!(some.iter().map(|p| (p.thread, p.cpu)).collect::<Vec<_>>(), [(0, 16), (0, 18), (0, 3), (1, 19)]);
     }

@@ -43,7 +43,7 @@ impl Program {
 /// Which cores each rank may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
-    /// One core for each rank when there are enough for all, else any.
+    /// One core for each rank where all cores get as many, or one at most; else any.
     #[default]
     Auto,
     /// One core for each rank, shared when there are more ranks than cores.

@@ -31,7 +31,7 @@ pub struct Options {
     #[command(flatten)]
     first: Part,
     /// Which cores a rank may use: one; all with its last-level cache, of its NUMA node, or of its socket; or any. By default one
-    /// each when there are enough
+    /// each, unless some cores would be shared and others not
     #[arg(long, visible_alias = "bind-to", value_name = "WHAT")]
     bind: Option<To>,
     /// How ranks take places: neighbours on neighbouring cores (core, slot), or dealt out in turn over caches, NUMA nodes, sockets or
