@@ -303,23 +303,43 @@ unsafe fn nothing(_: *mut u8, _: *const u8, _: *const u8, _: usize) {
 /// # Safety
 /// As for [`each`].
 unsafe fn any<T: Copy, F: Combine<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { by_blocks(out, a, b, n, size_of::<T>(), in_place::<T, F>) }
+}
+
+/// inout = inout ∘ input for `n` elements, which do not overlap.
+type InPlace = unsafe fn(inout: *mut u8, input: *const u8, n: usize);
+
+/// # Safety
+/// As for [`each`], of elements of `size` bytes, which are `in_place`'s.
+#[inline(never)]
+unsafe fn by_blocks(out: *mut u8, a: *const u8, b: *const u8, n: usize, size: usize, in_place: InPlace) {
     let mut block = [MaybeUninit::<u8>::uninit(); 2048];
-    let most = block.len() / size_of::<T>();
+    let most = block.len() / size;
     let second = block.as_mut_ptr().cast::<u8>();
     for from in (0..n).step_by(most) {
-        let (at, n) = (from * size_of::<T>(), most.min(n - from));
+        let (at, n) = (from * size, most.min(n - from));
         // SAFETY: as the caller promises, of a part of them; the second input is read before the output is written, which has the first one
         // then.
         unsafe {
-            let bytes = n * size_of::<T>();
-            second.copy_from_nonoverlapping(b.add(at), bytes);
-            out.add(at).copy_from(a.add(at), bytes);
-            in_place::<T, F>(from_raw_parts_mut(out.add(at).cast(), n), from_raw_parts(second.cast(), n));
+            second.copy_from_nonoverlapping(b.add(at), n * size);
+            out.add(at).copy_from(a.add(at), n * size);
+            in_place(out.add(at), second, n);
         }
     }
 }
 
-fn in_place<T: Copy, F: Combine<T>>(inout: &mut [Loose<T>], input: &[Loose<T>]) {
+/// # Safety
+/// As for [`InPlace`].
+unsafe fn in_place<T: Copy, F: Combine<T>>(inout: *mut u8, input: *const u8, n: usize) {
+    // SAFETY: as the caller promises; a `Loose` has no alignment, and its type's bit patterns are all valid.
+    let (inout, input) = unsafe { (from_raw_parts_mut(inout.cast::<Loose<T>>(), n), from_raw_parts(input.cast(), n)) };
+    combine_in_place::<T, F>(inout, input);
+}
+
+/// A function of its own, in which the compiler knows that the two do not overlap.
+#[inline(always)]
+fn combine_in_place<T: Copy, F: Combine<T>>(inout: &mut [Loose<T>], input: &[Loose<T>]) {
     for (x, y) in inout.iter_mut().zip(input) {
         *x = Loose(F::of(x.0, y.0));
     }

@@ -33,6 +33,7 @@ pub mod shadow;
 pub mod short_float;
 #[cfg(all(test, not(any(loom, miri))))]
 pub mod simulation;
+pub mod sorting;
 pub mod symbols;
 pub mod system;
 pub mod table;

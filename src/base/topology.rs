@@ -12,6 +12,8 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
+use super::sorting::{sort_by, sort_by_key};
+
 /// The switches that a node is below, by number, from the uppermost down.
 type Path = Vec<u32>;
 
@@ -73,7 +75,7 @@ impl Topology {
 
     /// Each of the nodes is below one switch, and below switches of as many levels as the others.
     fn of_runs(mut runs: Vec<(u32, u32, Path)>, nodes: u32) -> Result<Topology, String> {
-        runs.sort();
+        sort_by(&mut runs, Ord::cmp);
         let mut next = 0;
         for (from, to, path) in &runs {
             match from.cmp(&next) {
@@ -149,7 +151,7 @@ impl Topology {
                 .collect();
             keys.push((key, member));
         }
-        keys.sort_by(|a, b| a.0.cmp(&b.0));
+        sort_by(&mut keys, |a, b| a.0.cmp(&b.0));
         keys.into_iter().map(|(_, member)| member).collect()
     }
 
@@ -215,7 +217,7 @@ impl Topology {
             }
             groups[at].1.push(*node);
         }
-        groups.sort_by_key(|group| group.0 != self.switch(level, here));
+        sort_by_key(&mut groups, |group| group.0 != self.switch(level, here));
         let many = groups.len();
         for (k, (_, below)) in groups.into_iter().enumerate() {
             self.spread_below(level + 1, &below, here, places / many + (k < places % many) as usize, found);

@@ -66,12 +66,12 @@ fn check_part(ep: &Endpoint, context: &Context, ranks: &[i32]) -> Result<()> {
     for rank in ranks {
         ep.check_rank(context, *rank)?;
     }
-    let mut sorted = ranks.to_vec();
+    let mut sorted: Vec<u32> = ranks.iter().map(|rank| *rank as u32).collect();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(wrong(format!("rank {} is in the list twice", twice[0])));
     }
-    let me = context.group.rank() as i32;
+    let me = context.group.rank();
     if sorted.binary_search(&me).is_ok() {
         return Ok(());
     }

@@ -13,6 +13,7 @@ use super::join::{self, VERSION};
 use super::keeper::Stream;
 use super::wire::Inbox;
 use crate::base::error::{Code, Error, Result};
+use crate::base::sorting::sort_by;
 use crate::base::system::{self, is_ready, limit};
 use std::fs::File;
 use std::io;
@@ -280,7 +281,7 @@ fn listen_for(place: &Place, host: &str, port: u16) -> Result<Vec<TcpListener>> 
             found.map_err(|e| cannot(format!("looking the name up: {e}")))?.collect()
         }
     };
-    addresses.sort();
+    sort_by(&mut addresses, Ord::cmp);
     addresses.dedup();
     let (mut listeners, mut error) = (Vec::new(), None);
     for at in addresses {

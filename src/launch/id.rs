@@ -13,6 +13,7 @@ use super::{Exchange, door};
 use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
+use crate::base::sorting::sort_by_key;
 use crate::base::system;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Mutex, PoisonError};
@@ -168,7 +169,7 @@ fn reachable(all: Vec<(String, IpAddr)>) -> Vec<IpAddr> {
         good.retain(IpAddr::is_ipv4);
     }
     let outward = outward().filter(usable);
-    good.sort_by_key(|ip| outward != Some(*ip));
+    sort_by_key(&mut good, |ip| outward != Some(*ip));
     if good.is_empty() {
         good.push(Ipv4Addr::LOCALHOST.into());
     }

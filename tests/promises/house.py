@@ -67,6 +67,7 @@ HOUSE_NEW = [
     ("src/ffi/c/grids.rs", "the same: the calls"),
     ("src/base/kernel/long_double.rs", "reductions of long double"),
     ("src/base/scattered.rs", "random numbers of the weather of datagrams and of links that change ways in tests"),
+    ("src/base/sorting.rs", "sorting by one function for all types"),
     ("src/base/short_float.rs", "reductions of floating-point numbers of 16 bits"),
     ("src/base/located.rs", "reductions to a value and where it is"),
     ("src/comm/shared_window.rs", "shared windows of a node"),

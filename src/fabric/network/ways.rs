@@ -23,6 +23,8 @@
 
 use std::collections::HashMap;
 
+use crate::base::sorting::sort_by;
+
 #[cfg(all(test, not(any(loom, miri))))]
 mod tests;
 
@@ -277,7 +279,9 @@ impl Ways {
     }
 
     fn forget_the_light(&mut self) {
-        self.sources.sort_by(|a, b| b.has_a_place().cmp(&a.has_a_place()).then(b.weight().total_cmp(&a.weight())));
+        sort_by(&mut self.sources, |a, b| {
+            b.has_a_place().cmp(&a.has_a_place()).then(b.weight().total_cmp(&a.weight()))
+        });
         let places = self.sources.partition_point(Source::has_a_place);
         self.sources.truncate(places.max(self.keeps));
         self.by_peer = self.sources.iter().enumerate().map(|(at, source)| (source.peer, at)).collect();
@@ -358,7 +362,7 @@ impl Ways {
             .map(|(at, source)| (gains(source), at))
             .filter(|(gain, _)| *gain > 0.)
             .collect();
-        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        sort_by(&mut order, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         order.truncate((budgets.connections + budgets.rings).min(budgets.contexts));
         // And which of them the better one, by what that is worth more than the other.
         let other = if better == Way::Connected { Way::Ring } else { Way::Connected };
@@ -367,7 +371,7 @@ impl Ways {
             if a == b { 0. } else { a - b }
         };
         let mut by_more: Vec<(f32, usize)> = order.iter().map(|(_, at)| (more(*at), *at)).collect();
-        by_more.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        sort_by(&mut by_more, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let places = |way: Way| if way == Way::Connected { budgets.connections } else { budgets.rings };
         let mut next = vec![Way::Shared; self.sources.len()];
         for (k, (more, at)) in by_more.iter().enumerate() {

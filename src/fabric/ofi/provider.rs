@@ -12,6 +12,7 @@ use super::held::Most;
 use super::load::{Dispositions, Library, USUAL, library};
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
+use crate::base::sorting::sort_by_key;
 use crate::fabric::network::device::OPAQUE;
 use crate::fabric::network::interface::leads_out;
 
@@ -311,7 +312,7 @@ pub fn choose(wishes: &Wishes) -> Result<Offer> {
             // Addresses of the internet's fourth version first: the others may be of a link only.
             Ok(mut offers) => {
                 let is_fourth = |o: &Offer| matches!(o.host(), None | Some(IpAddr::V4(_)));
-                offers.sort_by_cached_key(|o| (!leads_out(&o.port(), o.host()), !is_fourth(o)));
+                sort_by_key(&mut offers, |o| (!leads_out(&o.port(), o.host()), !is_fourth(o)));
                 if !passed.is_empty() {
                     tell(Level::Debug, || format!("providers of libfabric passed over: {}", passed.join("; ")));
                 }

@@ -3,6 +3,7 @@
 
 use super::ask::Asks;
 use crate::base::error::{Code, Error, Result};
+use crate::base::sorting::sort_by;
 use crate::launch::place::Node;
 use crate::launch::{Launch, id};
 use std::io::{BufRead, BufReader};
@@ -69,6 +70,6 @@ fn median(mut once: impl FnMut() -> Result<()>) -> Result<f64> {
         once()?;
         all.push(since.elapsed().as_nanos() as f64);
     }
-    all.sort_by(f64::total_cmp);
+    sort_by(&mut all, f64::total_cmp);
     Ok(all[TIMES / 2])
 }
