@@ -30,6 +30,7 @@ pub trait Unit: Copy {
     ///
     /// # Safety
     /// Writable at `at`, which is aligned; the processor has the instruction.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no other processor's loop goes there"))]
     unsafe fn stream(self, at: *mut u8);
 }
 
