@@ -55,7 +55,9 @@ fn more_peers_than_contexts_take_no_more() {
     let [few, many] = [64, 600].map(|ghosts| run(1 << 20, ghosts, &[], 32));
     let known = sum(&many, "with", "peers");
     assert!(known <= 32 + 4 * 20, "{known} peers are known");
-    assert_eq!(sum(&many, "after", "forgotten") + sum(&many, "after", "peers"), 600);
+    // One that is slow to answer is forgotten, met again and forgotten again.
+    let met = sum(&many, "after", "forgotten") + sum(&many, "after", "peers");
+    assert!((600..660).contains(&met), "{met} peers were met");
     let [few, many] = [&few, &many].map(|found| sum(found, "with", "all"));
     assert!(many <= few + few / 4, "{many} bytes for 600 peers, {few} for 64");
 }
