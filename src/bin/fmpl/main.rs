@@ -55,9 +55,6 @@ enum Command {
         /// The four speak to these one after the other, and are answered; then to the first again
         #[arg(long, requires = "ghosts")]
         in_turn: bool,
-        /// And then so many times to one that is drawn at random, for what that takes
-        #[arg(long, value_name = "N", requires = "in_turn")]
-        requests: Option<u32>,
         /// All of these have to do with rank 0, and all at once; without --world the other ranks, which are processes then, each on a node
         #[arg(long, requires = "memory")]
         incast: bool,
@@ -117,18 +114,8 @@ fn main() -> ExitCode {
         Command::Run(o) => run::main(*o),
         Command::Daemon => ExitCode::from(fmpl::launch::embedded::daemon() as u8),
         Command::Bench(o) => bench::main(&o),
-        Command::Info {
-            memory: Some(_),
-            world: Some(world),
-            ghosts,
-            communicators,
-            requests,
-            in_turn,
-            incast,
-            json,
-            ..
-        } => {
-            let numbers = [ghosts, communicators, requests].map(Option::unwrap_or_default);
+        Command::Info { memory: Some(_), world: Some(world), ghosts, communicators, in_turn, incast, json, .. } => {
+            let numbers = [ghosts, communicators].map(Option::unwrap_or_default);
             memory::ghosts::main(world, numbers, [in_turn, incast], json)
         }
         Command::Info { memory: Some(ranks), incast: true, .. } => memory::senders::main(ranks),

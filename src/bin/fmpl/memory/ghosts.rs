@@ -3,8 +3,7 @@
 //!
 //! Four ranks are processes, on one node; this process answers for all others ([`fmpl::p2p::ghosts`]). Each of the four receives the messages of
 //! its share of the ghosts, looks whether they come in their order, and answers the last. `--communicators C`: then each takes in communicators of
-//! sets of the world without a pattern, as it does when all members have agreed; ghosts agree on nothing. `--in-turn --requests N`: what it takes to
-//! ask one of the ghosts, when they are more than the node has contexts.
+//! sets of the world without a pattern, as it does when all members have agreed; ghosts agree on nothing.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -37,33 +36,23 @@ const LIMIT: Duration = Duration::from_secs(900);
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Starts the job, or is one of its ranks.
-pub fn main(
-    world: u32,
-    [ghosts, communicators, requests]: [u32; 3],
-    [in_turn, incast]: [bool; 2],
-    json: bool,
-) -> ExitCode {
+pub fn main(world: u32, [ghosts, communicators]: [u32; 2], [in_turn, incast]: [bool; 2], json: bool) -> ExitCode {
     let at_once = if incast { ghosts as usize } else { AT_ONCE };
     let plan = Plan { world, real: REAL, errands: ghosts, index: 0, messages: EACH, at_once, answers: in_turn, incast };
-    let more = More { communicators, requests };
     told(match std::env::var_os(RANK) {
-        Some(_) => rank(plan, more).map(|()| String::new()).map_err(|e| e.to_string()),
-        None => start(plan, more, json).map(|text| text + "\n"),
+        Some(_) => rank(plan, communicators).map(|()| String::new()).map_err(|e| e.to_string()),
+        None => start(plan, communicators, json).map(|text| text + "\n"),
     })
 }
 
-fn start(plan: Plan, more: More, as_json: bool) -> Result<String, String> {
+fn start(plan: Plan, communicators: u32, as_json: bool) -> Result<String, String> {
     if plan.world < REAL {
         return Err(format!("--world {}: at least {REAL} ranks are processes", plan.world));
     }
     let crowd = Crowd::start(plan).map_err(|e| e.to_string())?;
-    let [world, ghosts, sets, requests] =
-        [plan.world, plan.errands, more.communicators, more.requests].map(|n| n.to_string());
-    let mut words = vec!["--world", &world, "--ghosts", &ghosts, "--communicators", &sets];
-    if plan.answers {
-        words.extend(["--in-turn", "--requests", &requests]);
-    }
-    words.extend(plan.incast.then_some("--incast"));
+    let [world, ghosts, sets] = [plan.world, plan.errands, communicators].map(|n| n.to_string());
+    let turn = [plan.answers.then_some("--in-turn"), plan.incast.then_some("--incast")].into_iter().flatten();
+    let words = ["--world", &world, "--ghosts", &ghosts, "--communicators", &sets].into_iter().chain(turn);
     let outcome = launcher(REAL, RANK, words)?
         // A channel for each context: the budget of connections is not looked at here.
         .env("FMPL_QUEUE_PAIRS", std::env::var("FMPL_QUEUE_PAIRS").unwrap_or_else(|_| "0".into()))
@@ -93,13 +82,6 @@ fn start(plan: Plan, more: More, as_json: bool) -> Result<String, String> {
         .map_err(|e| e.to_string())?;
     let found = json!({ "world": plan.world, "ghosts": plan.errands, "answered": done.answered, "ranks": ranks });
     Ok(if as_json { format!("{found:#}") } else { shown(&found) })
-}
-
-/// What is asked for beside ghosts.
-#[derive(Clone, Copy)]
-struct More {
-    communicators: u32,
-    requests: u32,
 }
 
 /// What is looked at, at three times.
@@ -147,16 +129,16 @@ impl Look {
 }
 
 /// A rank of the job. It ends by itself: ghosts are in no barrier, so there is no finalize of the usual kind, whatever happens.
-fn rank(plan: Plan, more: More) -> fmpl::Result<()> {
+fn rank(plan: Plan, communicators: u32) -> fmpl::Result<()> {
     let job = fmpl::init(plan.index + 1)?;
-    if let Err(e) = looked_at(&job, plan, more) {
+    if let Err(e) = looked_at(&job, plan, communicators) {
         eprintln!("fmpl info: {e}");
         std::process::exit(1);
     }
     std::process::exit(0)
 }
 
-fn looked_at(job: &Job, plan: Plan, more: More) -> fmpl::Result<()> {
+fn looked_at(job: &Job, plan: Plan, communicators: u32) -> fmpl::Result<()> {
     let (world, launch) = (job.world(), &endpoint()?.launch);
     let me = launch.rank();
     // The tables of the kernel are read once before, since that takes memory too.
@@ -184,7 +166,6 @@ fn looked_at(job: &Job, plan: Plan, more: More) -> fmpl::Result<()> {
         (0..3).try_for_each(|_| ask(&world, &plan, first))?;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let took = at_random(&world, &plan, &mine.collect::<Vec<_>>(), more.requests)?;
     // What is not within the budget is forgotten by itself.
     std::thread::sleep(Duration::from_millis(500));
     launch.fence()?;
@@ -199,14 +180,14 @@ fn looked_at(job: &Job, plan: Plan, more: More) -> fmpl::Result<()> {
     }
     launch.fence()?;
     let after = Look::now(job)?;
-    (0..more.communicators).try_for_each(|number| take_in(number, plan.world))?;
+    (0..communicators).try_for_each(|number| take_in(number, plan.world))?;
     launch.fence()?;
     let sets = Look::now(job)?;
     let [looks @ .., warm] = [&before, &with, &after, &sets, warm.as_ref().unwrap_or(&with)].map(Look::as_json);
     println!(
         "{}",
         json!({ "rank": me, "ghosts": n, "seconds": seconds, "warm": warm, "before": looks[0], "with": looks[1], "after": looks[2],
-            "communicators": looks[3], "requests_ns": took })
+            "communicators": looks[3] })
     );
     launch.finalize()
 }
@@ -247,23 +228,6 @@ fn ask(world: &Comm<'_>, plan: &Plan, errand: u32) -> fmpl::Result<()> {
     world.send(&[u64::from(errand), u64::from(ghost)], ghost as usize, plan.index)?;
     world.recv(&mut told, ghost as usize, plan.index)?;
     is_said(ghost, told, [u64::from(ghost), u64::from(errand)])
-}
-
-/// Asks so many times one of these that is drawn at random; what each time took, from the least on.
-fn at_random(world: &Comm<'_>, plan: &Plan, errands: &[u32], times: u32) -> fmpl::Result<Vec<u64>> {
-    let mut drawn = 0x9e37_79b9_7f4a_7c15u64;
-    let mut took = Vec::new();
-    for _ in 0..if errands.is_empty() { 0 } else { times } {
-        // Marsaglia's xorshift.
-        drawn ^= drawn << 13;
-        drawn ^= drawn >> 7;
-        drawn ^= drawn << 17;
-        let since = Instant::now();
-        ask(world, plan, errands[(drawn % errands.len() as u64) as usize])?;
-        took.push(since.elapsed().as_nanos() as u64);
-    }
-    took.sort_unstable();
-    Ok(took)
 }
 
 fn is_said(ghost: u32, told: [u64; 2], expected: [u64; 2]) -> fmpl::Result<()> {
