@@ -7,13 +7,14 @@
 //!
 //! ```text
 //!  runs      first rank here, first rank in the world | step      … up to the next run's first
-//!  bitmap    words: bit = rank of the world; members before words 0, 64, 128, …
+//!  bitmap    words: bit = rank of the world; members before words 0, 1024, 2048, …; from there before words 0, 64, 128, …
 //!  list      rank of the world, by rank here
 //! ```
 //! What is more than one run consists of words, and where these are more than a page all members on a node have them in one place
 //! ([`words`]). There another process may write: so whatever is found is at most the highest rank of the world that is a member, and
 //! what is looked for is found within the words.
 
+use static_assertions::const_assert;
 use words::{Shelf, Words};
 
 pub mod words;
@@ -69,8 +70,8 @@ impl Run {
     }
 }
 
-/// A bit for each rank of the world up to the last member, in `len` words; behind them, two to a word, members before each
-/// [`STRIDE`]th.
+/// A bit for each rank of the world up to the last member, in `len` words; behind them members before each field of [`FIELD`] strides, two
+/// to a word, and from there before each stride of [`STRIDE`] words, four to a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bitmap {
     words: Words,
@@ -79,23 +80,32 @@ struct Bitmap {
 
 /// Words of a bitmap for which members are counted when one is looked for, at most.
 const STRIDE: usize = 64;
+/// Strides in a field: the members of all but its last are counted by 16 bits.
+const FIELD: usize = 16;
+const_assert!((FIELD - 1) * STRIDE * 64 <= u16::MAX as usize);
 
 impl Bitmap {
     fn of(mut words: Vec<u64>) -> Bitmap {
         let len = words.len();
         let counts = words.chunks(STRIDE).map(|some| some.iter().map(|word| word.count_ones()).sum::<u32>());
         let before: Vec<u32> = counts.scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n))).collect();
-        words.extend(in_pairs(&before));
+        let fields: Vec<u32> = before.iter().copied().step_by(FIELD).collect();
+        words.extend(in_words(&fields, 32));
+        let from_there: Vec<u32> = before.iter().enumerate().map(|(n, before)| before - fields[n / FIELD]).collect();
+        words.extend(in_words(&from_there, 16));
         Bitmap { words: words.into(), len }
     }
     /// Words of one that ends with this rank of the world.
     fn words_to(world: u32) -> usize {
         let words = world as usize / 64 + 1;
-        words + words.div_ceil(STRIDE).div_ceil(2)
+        let strides = words.div_ceil(STRIDE);
+        words + strides.div_ceil(FIELD).div_ceil(2) + strides.div_ceil(4)
     }
     /// Members before a stride.
     fn before(&self, stride: usize) -> u32 {
-        of_pairs(&self.words, self.len, stride)
+        let fields = self.len.div_ceil(STRIDE * FIELD);
+        let field = packed(&self.words, self.len, 32, stride / FIELD);
+        field.wrapping_add(packed(&self.words, self.len + fields.div_ceil(2), 16, stride))
     }
     /// The member number `rank`, from 0 on.
     fn member(&self, rank: u32) -> Option<u32> {
@@ -121,14 +131,16 @@ impl Bitmap {
     }
 }
 
-/// Numbers, two to a word.
-fn in_pairs(numbers: &[u32]) -> impl Iterator<Item = u64> {
-    numbers.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32)
+/// Numbers of so many bits, as many to a word as there is room for.
+fn in_words(numbers: &[u32], bits: usize) -> impl Iterator<Item = u64> {
+    let word = move |some: &[u32]| some.iter().rev().fold(0, |word, n| word << bits | u64::from(*n));
+    numbers.chunks(64 / bits).map(word)
 }
 
 /// Number `n` of those that lie from word `from` on.
-fn of_pairs(words: &Words, from: usize, n: usize) -> u32 {
-    (words.get(from + n / 2) >> (n % 2 * 32)) as u32
+fn packed(words: &Words, from: usize, bits: usize, n: usize) -> u32 {
+    let each = 64 / bits;
+    (words.get(from + n / each) >> (n % each * bits) & (u64::MAX >> (64 - bits))) as u32
 }
 
 /// The last of `n` places whose key is not above this one. Keys ascend, and the first is 0.
@@ -176,7 +188,7 @@ impl Group {
         let form = match runs[..] {
             [run] => Form::Run(run),
             _ if in_order && Bitmap::words_to(top) < by_runs.min(by_list) => Form::Bitmap(Bitmap::of(words)),
-            _ if by_list < by_runs => Form::List(in_pairs(&list).collect()),
+            _ if by_list < by_runs => Form::List(in_words(&list, 32).collect()),
             _ => Form::Runs(runs.iter().flat_map(Run::words).collect()),
         };
         Some(Group { size, rank: rank?, top, form })
@@ -204,7 +216,7 @@ impl Group {
                 Run::read(words, last_up_to(words.len() / Run::WORDS, first, rank)).member(rank)
             }
             Form::Bitmap(bitmap) => bitmap.member(rank).unwrap_or(self.top),
-            Form::List(words) => of_pairs(words, 0, rank as usize),
+            Form::List(words) => packed(words, 0, 32, rank as usize),
         };
         found.min(self.top)
     }
@@ -219,7 +231,7 @@ impl Group {
                 (0..runs).find_map(|n| Run::read(words, n).place_of(world, end(n + 1)))
             }
             Form::Bitmap(bitmap) => bitmap.place_of(world),
-            Form::List(words) => (0..self.size).find(|rank| of_pairs(words, 0, *rank as usize) == world),
+            Form::List(words) => (0..self.size).find(|rank| packed(words, 0, 32, *rank as usize) == world),
         };
         found.filter(|rank| *rank < self.size)
     }
