@@ -69,6 +69,15 @@ fn peers_in_turn_and_the_first_again() {
     assert!(sum(&found, "with", "forgotten") > 300, "{found}");
 }
 
+/// Those whose messages nobody receives yet keep their place, and the others wait with theirs where they are.
+#[test]
+fn messages_that_are_received_late() {
+    let found = run(1 << 20, 100, &["--incast", "--late", "1"], 32);
+    let late = of_ranks(&found, "late", "peers")[0];
+    assert!((32..=64).contains(&late), "{late} peers are known before anything is received");
+    assert_eq!([found["answered"].as_u64(), Some(sum(&found, "after", "peers"))], [Some(100), Some(0)]);
+}
+
 #[test]
 fn one_rank_and_peers_in_turn() {
     let found = run(1 << 22, 600, &["--in-turn", "--incast"], 16);

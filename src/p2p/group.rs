@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!  runs      first rank here, first rank in the world | step      … up to the next run's first
-//!  bitmap    words: bit = rank of the world; members before words 0, 1024, 2048, …; from there before words 0, 64, 128, …
+//!  bitmap    words: bit = rank of the world; fields: members before words 0, 960, 1920, …, from there before words 64, 128, …
 //!  list      rank of the world, by rank here
 //! ```
 //! What is more than one run consists of words, and where these are more than a page all members on a node have them in one place
@@ -70,8 +70,12 @@ impl Run {
     }
 }
 
-/// A bit for each rank of the world up to the last member, in `len` words; behind them members before each field of [`FIELD`] strides, two
-/// to a word, and from there before each stride of [`STRIDE`] words, four to a word.
+/// A bit for each rank of the world up to the last member, in `len` words; behind them the fields, each of which counts members for [`STRIDES`]
+/// strides of [`STRIDE`] words.
+///
+/// ```text
+///  field     members before it 32 | members of it before its second stride 16 | before its third 16 | …
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bitmap {
     words: Words,
@@ -80,38 +84,52 @@ struct Bitmap {
 
 /// Words of a bitmap for which members are counted when one is looked for, at most.
 const STRIDE: usize = 64;
-/// Strides in a field: the members of all but its last are counted by 16 bits.
-const FIELD: usize = 16;
-const_assert!((FIELD - 1) * STRIDE * 64 <= u16::MAX as usize);
+/// Strides that a field counts for, and its words: the last field has as many as it needs.
+const STRIDES: usize = 15;
+const FIELD: usize = 4;
+const_assert!(STRIDES + 1 == 4 * FIELD && (STRIDES - 1) * STRIDE * 64 <= u16::MAX as usize);
 
 impl Bitmap {
     fn of(mut words: Vec<u64>) -> Bitmap {
         let len = words.len();
         let counts = words.chunks(STRIDE).map(|some| some.iter().map(|word| word.count_ones()).sum::<u32>());
         let before: Vec<u32> = counts.scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n))).collect();
-        let fields: Vec<u32> = before.iter().copied().step_by(FIELD).collect();
-        words.extend(in_words(&fields, 32));
-        let from_there: Vec<u32> = before.iter().enumerate().map(|(n, before)| before - fields[n / FIELD]).collect();
-        words.extend(in_words(&from_there, 16));
+        for field in before.chunks(STRIDES) {
+            let first = [field[0] & u32::from(u16::MAX), field[0] >> 16];
+            let halves: Vec<u32> = first.into_iter().chain(field[1..].iter().map(|n| n - field[0])).collect();
+            words.extend(in_words(&halves, 16));
+        }
         Bitmap { words: words.into(), len }
     }
     /// Words of one that ends with this rank of the world.
     fn words_to(world: u32) -> usize {
         let words = world as usize / 64 + 1;
         let strides = words.div_ceil(STRIDE);
-        words + strides.div_ceil(FIELD).div_ceil(2) + strides.div_ceil(4)
+        let last = match strides % STRIDES {
+            0 => 0,
+            some => (some + 1).div_ceil(4),
+        };
+        words + strides / STRIDES * FIELD + last
     }
-    /// Members before a stride.
-    fn before(&self, stride: usize) -> u32 {
-        let fields = self.len.div_ceil(STRIDE * FIELD);
-        let field = packed(&self.words, self.len, 32, stride / FIELD);
-        field.wrapping_add(packed(&self.words, self.len + fields.div_ceil(2), 16, stride))
+    fn strides(&self) -> usize {
+        self.len.div_ceil(STRIDE)
+    }
+    /// Members before a field.
+    fn before_field(&self, field: usize) -> u32 {
+        self.words.get(self.len + field * FIELD) as u32
+    }
+    /// Members of a field before its stride `n`.
+    fn within_field(&self, field: usize, n: usize) -> u32 {
+        if n == 0 { 0 } else { packed(&self.words, self.len + field * FIELD, 16, n + 1) }
     }
     /// The member number `rank`, from 0 on.
     fn member(&self, rank: u32) -> Option<u32> {
-        let stride = last_up_to(self.len.div_ceil(STRIDE), |n| self.before(n), rank);
-        let mut left = rank.saturating_sub(self.before(stride));
-        for n in stride * STRIDE..self.len {
+        let field = last_up_to(self.strides().div_ceil(STRIDES), |n| self.before_field(n), rank);
+        let (first, left) = (field * STRIDES, rank.saturating_sub(self.before_field(field)));
+        let strides = self.strides().saturating_sub(first).min(STRIDES);
+        let stride = last_up_to(strides, |n| self.within_field(field, n), left);
+        let mut left = left.saturating_sub(self.within_field(field, stride));
+        for n in (first + stride) * STRIDE..self.len {
             let word = self.words.get(n);
             if left < word.count_ones() {
                 let bits = (0..left).fold(word, |bits, _| bits & (bits - 1));
@@ -127,7 +145,9 @@ impl Bitmap {
         let word = (n < self.len).then(|| self.words.get(n)).filter(|word| *word >> (world % 64) & 1 == 1)?;
         let counted = (n / STRIDE * STRIDE..n).map(|n| self.words.get(n).count_ones()).sum::<u32>();
         let below = (word & ((1 << (world % 64)) - 1)).count_ones();
-        Some(self.before(n / STRIDE).wrapping_add(counted + below))
+        let (field, stride) = (n / STRIDE / STRIDES, n / STRIDE % STRIDES);
+        let before = self.before_field(field).wrapping_add(self.within_field(field, stride));
+        Some(before.wrapping_add(counted + below))
     }
 }
 

@@ -334,13 +334,16 @@ def _():
     return text, of_node(ranks, "with") <= 1.05 * of_node(ranks, "warm")
 
 
-@line("million", "one rank speaks to 100 000 peers in turn, FMPL_CONTEXTS=64, then to the first again, in order: beside after 256", "within 5 %")
+@line("million", "one rank speaks to 100 000 peers in turn, FMPL_CONTEXTS=64, then to the first again, in order: peers in place, bytes of each, beside after 256",
+      "<= 88, within 5 %")
 def _():
     rank = ghosts(1 << 22, 100_000, "--in-turn", "--incast", contexts=64)[0]
-    warm, done = (rank[look] for look in ("warm", "with"))
-    text = f"{warm['all'] / 1e6:.3f}, {done['all'] / 1e6:.3f} MB, {warm['peers']} and {done['peers']} peers known ({rank['seconds']:.0f} s)"
-    # A few peers more or fewer are in place at each time.
-    return text, rank["ghosts"] == 100_000 and done["all"] <= 1.05 * warm["all"]
+    looks = [rank[look] for look in ("warm", "with")]
+    # A few more or fewer are in place at each time: 64, and an eighth of them and 16 while others come.
+    known = [look["peers"] for look in looks]
+    warm, done = ((look["all"] - rank["before"]["all"]) / max(look["peers"], 1) for look in looks)
+    text = f"{looks[0]['all'] / 1e6:.3f}, {looks[1]['all'] / 1e6:.3f} MB, {known[0]} and {known[1]} peers, {warm:.0f} and {done:.0f} bytes each ({rank['seconds']:.0f} s)"
+    return text, rank["ghosts"] == 100_000 and max(known) <= 88 and done <= 1.05 * warm
 
 
 def of_a_peer():
@@ -384,15 +387,15 @@ def _():
     return text, not over and found["senders"] == 256 and found["connections"] <= 128
 
 
-@line("million", "communicators of irregular sets of 2^22 ranks: bits for each rank of the world, bytes for each member in any order", "<= 1.01, <= 4")
+@line("million", "communicators of irregular sets of 2^22 ranks: bits for each rank of the world, bytes for each member in any order", "<= 1.005, <= 4")
 def _():
     figures, well = test_figures("p2p::group::tests::what_a_large_group_takes", "--lib")
     return "; ".join(figures), well
 
 
-@line("million", "8 such communicators of a node's four ranks in a world of 2^22: bytes of the node for each, beside a bit for each rank of the world", "<= 1.02x, once")
+@line("million", "8 such communicators of a node's four ranks in a world of 2^22: bytes of the node for each, beside a bit for each rank of the world", "<= 1.01x, once")
 def _():
     ranks = ghosts(1 << 22, 0, "--communicators", "8")
     more = [rank["communicators"]["all"] - rank["after"]["all"] for rank in ranks]
     each = sum(more) / 8
-    return f"{each:.0f} bytes: {each / (1 << 19):.4f}x; of each rank {', '.join(str(bytes) for bytes in more)}", each <= 1.02 * (1 << 19)
+    return f"{each:.0f} bytes: {each / (1 << 19):.4f}x; of each rank {', '.join(str(bytes) for bytes in more)}", each <= 1.01 * (1 << 19)

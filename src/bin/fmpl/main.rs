@@ -55,6 +55,9 @@ enum Command {
         /// The four speak to these one after the other, and are answered; then to the first again
         #[arg(long, requires = "ghosts")]
         in_turn: bool,
+        /// The four receive nothing before so many seconds are over, and are looked at then
+        #[arg(long, value_name = "SECONDS", requires = "ghosts")]
+        late: Option<u32>,
         /// All of these have to do with rank 0, and all at once; without --world the other ranks, which are processes then, each on a node
         #[arg(long, requires = "memory")]
         incast: bool,
@@ -114,9 +117,20 @@ fn main() -> ExitCode {
         Command::Run(o) => run::main(*o),
         Command::Daemon => ExitCode::from(fmpl::launch::embedded::daemon() as u8),
         Command::Bench(o) => bench::main(&o),
-        Command::Info { memory: Some(_), world: Some(world), ghosts, communicators, in_turn, incast, json, .. } => {
-            let numbers = [ghosts, communicators].map(Option::unwrap_or_default);
-            memory::ghosts::main(world, numbers, [in_turn, incast], json)
+        Command::Info {
+            memory: Some(_),
+            world: Some(world),
+            ghosts,
+            communicators,
+            late,
+            in_turn,
+            incast,
+            json,
+            ..
+        } => {
+            let [ghosts, communicators, late] = [ghosts, communicators, late].map(Option::unwrap_or_default);
+            let then = memory::ghosts::Then { communicators, late };
+            memory::ghosts::main(world, ghosts, then, [in_turn, incast], json)
         }
         Command::Info { memory: Some(ranks), incast: true, .. } => memory::senders::main(ranks),
         Command::Info { memory: Some(ranks), .. } => memory::main(ranks),

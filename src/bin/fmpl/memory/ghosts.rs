@@ -35,25 +35,34 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// Until the last ghost is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
+/// What the four do beside the errands of the ghosts; 0: nothing of the kind.
+#[derive(Clone, Copy)]
+pub struct Then {
+    /// So many communicators are taken in.
+    pub communicators: u32,
+    /// Nobody receives before so many seconds are over.
+    pub late: u32,
+}
+
 /// Starts the job, or is one of its ranks.
-pub fn main(world: u32, [ghosts, communicators]: [u32; 2], [in_turn, incast]: [bool; 2], json: bool) -> ExitCode {
+pub fn main(world: u32, ghosts: u32, then: Then, [in_turn, incast]: [bool; 2], json: bool) -> ExitCode {
     let at_once = if incast { ghosts as usize } else { AT_ONCE };
     let plan = Plan { world, real: REAL, errands: ghosts, index: 0, messages: EACH, at_once, answers: in_turn, incast };
     told(match std::env::var_os(RANK) {
-        Some(_) => rank(plan, communicators).map(|()| String::new()).map_err(|e| e.to_string()),
-        None => start(plan, communicators, json).map(|text| text + "\n"),
+        Some(_) => rank(plan, then).map(|()| String::new()).map_err(|e| e.to_string()),
+        None => start(plan, then, json).map(|text| text + "\n"),
     })
 }
 
-fn start(plan: Plan, communicators: u32, as_json: bool) -> Result<String, String> {
+fn start(plan: Plan, then: Then, as_json: bool) -> Result<String, String> {
     if plan.world < REAL {
         return Err(format!("--world {}: at least {REAL} ranks are processes", plan.world));
     }
     let crowd = Crowd::start(plan).map_err(|e| e.to_string())?;
-    let [world, ghosts, sets] = [plan.world, plan.errands, communicators].map(|n| n.to_string());
+    let [world, ghosts, sets, late] = [plan.world, plan.errands, then.communicators, then.late].map(|n| n.to_string());
     let turn = [plan.answers.then_some("--in-turn"), plan.incast.then_some("--incast")].into_iter().flatten();
-    let words = ["--world", &world, "--ghosts", &ghosts, "--communicators", &sets].into_iter().chain(turn);
-    let outcome = launcher(REAL, RANK, words)?
+    let words = ["--world", &world, "--ghosts", &ghosts, "--communicators", &sets, "--late", &late];
+    let outcome = launcher(REAL, RANK, words.into_iter().chain(turn))?
         // A channel for each context: the budget of connections is not looked at here.
         .env("FMPL_QUEUE_PAIRS", std::env::var("FMPL_QUEUE_PAIRS").unwrap_or_else(|_| "0".into()))
         .ghosts(Ghosts::new(plan.world, REAL, crowd.side()))
@@ -129,16 +138,16 @@ impl Look {
 }
 
 /// A rank of the job. It ends by itself: ghosts are in no barrier, so there is no finalize of the usual kind, whatever happens.
-fn rank(plan: Plan, communicators: u32) -> fmpl::Result<()> {
+fn rank(plan: Plan, then: Then) -> fmpl::Result<()> {
     let job = fmpl::init(plan.index + 1)?;
-    if let Err(e) = looked_at(&job, plan, communicators) {
+    if let Err(e) = looked_at(&job, plan, then) {
         eprintln!("fmpl info: {e}");
         std::process::exit(1);
     }
     std::process::exit(0)
 }
 
-fn looked_at(job: &Job, plan: Plan, communicators: u32) -> fmpl::Result<()> {
+fn looked_at(job: &Job, plan: Plan, then: Then) -> fmpl::Result<()> {
     let (world, launch) = (job.world(), &endpoint()?.launch);
     let me = launch.rank();
     // The tables of the kernel are read once before, since that takes memory too.
@@ -149,6 +158,8 @@ fn looked_at(job: &Job, plan: Plan, communicators: u32) -> fmpl::Result<()> {
     if me == 0 {
         launch.put(COME, b"1")?;
     }
+    std::thread::sleep(Duration::from_secs(then.late.into()));
+    let late = Look::now(job)?;
     let begun = Instant::now();
     let mine = (0..plan.errands).filter(|errand| plan.to(*errand) == me);
     let (mut n, mut warm) = (0u64, None);
@@ -178,16 +189,21 @@ fn looked_at(job: &Job, plan: Plan, communicators: u32) -> fmpl::Result<()> {
     while endpoint()?.fabric_here().is_some_and(|f| !f.links().is_empty()) && since.elapsed() < FORGOTTEN {
         std::thread::sleep(Duration::from_millis(10));
     }
+    if then.communicators > 0 {
+        // Members of a communicator have agreed on it, so they have met.
+        let here = launch.local_ranks();
+        here.iter().filter(|rank| **rank < me).try_for_each(|rank| endpoint()?.contact(*rank).map(drop))?;
+    }
     launch.fence()?;
     let after = Look::now(job)?;
-    (0..communicators).try_for_each(|number| take_in(number, plan.world))?;
+    (0..then.communicators).try_for_each(|number| take_in(number, plan.world))?;
     launch.fence()?;
     let sets = Look::now(job)?;
-    let [looks @ .., warm] = [&before, &with, &after, &sets, warm.as_ref().unwrap_or(&with)].map(Look::as_json);
+    let [looks @ .., warm] = [&before, &with, &after, &sets, &late, warm.as_ref().unwrap_or(&with)].map(Look::as_json);
     println!(
         "{}",
         json!({ "rank": me, "ghosts": n, "seconds": seconds, "warm": warm, "before": looks[0], "with": looks[1], "after": looks[2],
-            "communicators": looks[3] })
+            "communicators": looks[3], "late": looks[4] })
     );
     launch.finalize()
 }
