@@ -27,6 +27,8 @@ pub enum Rule {
     WholeSlot,
     /// A message goes by the landing when all before it are received.
     LandingIsFree,
+    /// A part of an annex is written when the message before in it is received.
+    PartIsFree,
     /// The memory of a message that is put is its sender's again when the device has read it.
     ReadToTheEnd,
     /// Who takes a posting back asks whether something is being put there,

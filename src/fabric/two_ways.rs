@@ -90,6 +90,7 @@ impl Device for TwoWays {
             holds_pages: a.holds_pages && b.holds_pages,
             reads_early: a.reads_early && b.reads_early,
             is_driven: a.is_driven || b.is_driven,
+            has_annexes: a.has_annexes && b.has_annexes,
         }
     }
     fn domain(&self) -> &Arc<Domain> {

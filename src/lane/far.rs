@@ -19,18 +19,20 @@ use crate::base::lock::Mutex;
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
 use crate::fabric::network::Record;
-use crate::fabric::network::control::{FIRST_CHUNK, Fabric};
+use crate::fabric::network::control::{ANNEX_CHUNK, FIRST_CHUNK, Fabric};
 use crate::fabric::network::link::{COUNTED, How, Link, Window};
 use ask::UNTOLD;
 use front::*;
 use unsaid::Unsaid;
 
+mod annex;
 pub mod ask;
 pub mod front;
 mod short;
 mod unsaid;
 mod view;
 
+pub use annex::Part;
 pub use ask::{Answer, Ask, Asked, Call, answer};
 pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, sum};
 
@@ -76,6 +78,7 @@ pub struct Far {
     any_seen: AtomicU32,
     attach_s: f64,
     unsaid: Unsaid,
+    annex: annex::Annex,
 }
 
 impl Far {
@@ -115,6 +118,7 @@ impl Far {
             any_seen: AtomicU32::new(0),
             attach_s,
             unsaid: Unsaid::default(),
+            annex: annex::Annex::default(),
         }
     }
 
@@ -152,6 +156,7 @@ impl Far {
     /// Slots whose fronts are there.
     pub fn open_slots(&self) -> impl Iterator<Item = usize> + '_ {
         let chunks = self.link.open_windows(self.number).into_iter().filter_map(|number| number.checked_sub(1));
+        let chunks = chunks.filter(|chunk| *chunk != ANNEX_CHUNK);
         let chunks = chunks.map(|c| c as usize * CHUNK_SLOTS).filter(|first| self.chunk(*first).is_some());
         chunks.flat_map(|first| first..first + CHUNK_SLOTS)
     }
@@ -226,9 +231,9 @@ impl Far {
 
     /// Publishes: the landing of a message with up to [`FAR_INLINE`] bytes of data. It carries the slot's acknowledgement.
     pub fn land(&self, slot: usize, land: Land, data: &[u64]) -> Result<()> {
-        let owed = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let owed = self.pays_owed(slot);
         let landed = self.write(slot, 0, |mine, record| {
-            record.put(&[land.0, 0, mine.received.load(Ordering::Acquire)]);
+            record.put(&[land.0, 0, mine.tells()]);
             record.put(data);
             let words = record.words();
             words[1] = sum(land.0, &words[2..]);
@@ -274,7 +279,10 @@ impl Far {
         mine.received.store(seq, Ordering::Release);
         match when {
             When::Now => return self.send_ack(slot),
-            When::Soon => return self.send_ack_as(How::Later, slot),
+            When::Soon => {
+                self.pays_owed(slot);
+                return self.send_ack_as(How::Later, slot);
+            }
             When::WithNext => {}
         }
         let before = self.owed.swap(slot as u32 + 1, Ordering::AcqRel);
@@ -282,12 +290,19 @@ impl Far {
             self.send_ack(before as usize - 1);
         }
     }
+    /// What is said now is said for what is owed of this slot; was something?
+    #[inline]
+    fn pays_owed(&self, slot: usize) -> bool {
+        self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
     /// When the sender of message `seq` is told that it is received. May that be left to an answer? Over a network that is driven only where
     /// there will be one: what a sender does not know to be received costs more than a word that says so.
     #[inline(always)]
-    pub fn acknowledges(&self, progress: &Progress, seq: u64, land: Land) -> When {
+    pub fn acknowledges(&self, progress: &Progress, slot: usize, seq: u64, land: Land) -> When {
         if land.is_now() {
             When::Now
+        } else if land.kind() == Kind::FarAnnex as u8 {
+            if self.says_of_annex(slot, seq) { When::Soon } else { When::WithNext }
         } else if land.kind() == Kind::Spooled as u8 || self.link.limits().is_driven && !progress.alternates(seq, land)
         {
             When::Soon
@@ -302,7 +317,7 @@ impl Far {
         }
     }
     fn write_ack(&self, how: How, slot: usize) -> Result<()> {
-        self.write_as(how, slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]))
+        self.write_as(how, slot, ACK_AT, |mine, record| record.put(&[mine.tells()]))
     }
     /// Sends the acknowledgement that is owed, and what else is unsaid.
     pub fn pay(&self) {
@@ -326,8 +341,9 @@ impl Far {
     fn write_posting(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
         let FarPosting { addr, cap, meta, shape } = *posting;
         let words = [addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]];
-        // A message that fits its landing waits for no posting.
-        let how = if seq != 0 && cap <= FAR_INLINE { How::Later } else { How::Silent };
+        // A message that fits its landing, or its annex, waits for no posting.
+        let how =
+            if seq != 0 && (cap <= FAR_INLINE || self.awaits_annex(slot, cap)) { How::Later } else { How::Silent };
         self.write_as(how, slot, POSTING_AT, |_, record| {
             record.put(&words);
             record.put(&[sum(POSTING_AT as u64, &words)]);
@@ -341,39 +357,6 @@ impl Far {
     /// Has the peer a pending send that waits for a posting of this message?
     pub fn is_pending(&self, slot: usize, seq: u64) -> bool {
         self.front(slot).is_some_and(|f| f.mark.load(Ordering::Acquire) == seq << 2 | PENDING)
-    }
-    /// Message `seq` is in the chain.
-    pub fn tail(&self, slot: usize, seq: u64) -> Result<()> {
-        self.write(slot, TAIL_AT, |_, record| record.put(&[seq]))
-    }
-    /// A chain begins.
-    pub fn begin_chain(&self, slot: usize, start: ChainStart) -> Result<()> {
-        self.write(slot, CHAIN_AT, |_, record| {
-            let key = start.key as u64 | (start.generation as u64) << 32;
-            let mut words = [start.first, start.addr, key, (start.size / 64) & 0xffff_ffff];
-            words[3] |= sum(CHAIN_AT as u64, &words) << 32;
-            record.put(&words);
-        })
-    }
-    /// Where the chain begins that the peer told of last.
-    pub fn chain_start(&self, slot: usize) -> Option<ChainStart> {
-        let front = self.front(slot)?;
-        let mut words = [0u64; 4];
-        words.iter_mut().zip(&front.chain).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
-        let check = words[3] >> 32;
-        words[3] &= 0xffff_ffff;
-        let whole = sum(CHAIN_AT as u64, &words) & 0xffff_ffff == check || !holds(Rule::WholeQueue);
-        whole.then_some(ChainStart {
-            first: words[0],
-            addr: words[1],
-            key: words[2] as u32,
-            generation: (words[2] >> 32) as u32,
-            size: words[3] * 64,
-        })
-    }
-    /// How far the peer's chain has come.
-    pub fn chain_tail(&self, slot: usize) -> u64 {
-        self.front(slot).map_or(0, |f| f.tail.load(Ordering::Acquire))
     }
     /// Tells the peer what this side says of itself.
     pub fn say_side(&self, side: &Side) {

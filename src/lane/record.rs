@@ -73,6 +73,8 @@ pub enum Kind {
     Turn = 13,
     /// In memory that is handed over: the words are a [`Descriptor`](super::loan::Descriptor). In a block: so are the next two words.
     Loan = 14,
+    /// Between nodes: in the annex at the receiver; data: length, which part.
+    FarAnnex = 15,
     /// In a block: the chain goes on in another block; the next word is its offset.
     Link = 8,
 }
@@ -96,6 +98,7 @@ impl Kind {
             12 => Kind::FarInline,
             13 => Kind::Turn,
             14 => Kind::Loan,
+            15 => Kind::FarAnnex,
             _ => return None,
         })
     }

@@ -33,7 +33,7 @@ pub enum WayTaken {
     Spool,
     /// Handed over.
     Loan,
-    /// Between nodes: in the landing, or short and in the overflow queue. Not counted, but what is left.
+    /// Between nodes: in the landing or the annex, or short and in the overflow queue. Not counted, but what is left.
     FarShort,
     /// Between nodes: put into the posted buffer by the device.
     FarPut,

@@ -6,9 +6,11 @@
 //! | way | copies by a processor | needs |
 //! |---|---|---|
 //! | landing | 2 | up to [`FAR_INLINE`] bytes, everything before received |
+//! | annex | 1 or 2 | up to 8 KiB, a part of the annex free |
 //! | direct | none; 1 up to 64 KiB, from short runs or from a list | the receive posted, its memory registered |
 //! | spooled, chain | 1 by the sender, 1 by the receiver (none into a long run) | nothing of the sender any more |
 
+mod annex;
 mod bulk;
 mod chain;
 mod forget;
@@ -29,9 +31,9 @@ use crate::fabric::network::control::Hooks;
 use crate::fabric::network::link::ending::Reason;
 use crate::fabric::network::link::{COMMANDED, Last, Link};
 use crate::fabric::shm::region::SPOOL_WINDOW;
-use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, WITHDRAWN};
+use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, Part, WITHDRAWN};
 use crate::lane::record::*;
-use crate::lane::{BlockRef, Lane, SendState, WayTaken};
+use crate::lane::{BlockRef, Lane, SEND_CHAIN, SendState, WayTaken};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::Sender;
@@ -182,6 +184,11 @@ impl Receiver {
     /// Delivers a message by its landing; its length. What the landing says is read from the front, not from the view, which lies in shared
     /// memory: so the peer is not asked for what another rank of this node has written there.
     pub(super) fn take_far_landing(&self, far: &Far) -> Result<usize, Error> {
+        if let Some((bytes, len)) = far.in_annex(self.slot, self.seq, self.lane.epoch) {
+            Cursor::new(self.data, 0).scatter(bytes.first(len.min(self.cap)));
+            far.came_by_annex(self.slot, true);
+            return Ok(len);
+        }
         let landing = far.landing(self.slot).filter(|(land, _)| land.is(self.seq, self.lane.epoch));
         match landing.and_then(|(land, words)| arrived(land, words)) {
             Some(Arrived::Inline(len)) => {
@@ -192,6 +199,7 @@ impl Receiver {
                 if let Some(number) = counted {
                     far.link.until_arrived(number)?;
                 }
+                far.came_by_annex(self.slot, false);
                 Ok(len)
             }
             Some(Arrived::Spooled { len, header, addr, keys }) => {
@@ -201,6 +209,7 @@ impl Receiver {
                     block.fetch(far, self.data, n, addr)?;
                 }
                 block.done(far);
+                far.came_by_annex(self.slot, false);
                 Ok(len)
             }
             None => Err(self.garbled("a landing")),
@@ -210,10 +219,11 @@ impl Receiver {
     /// What follows the delivery: the registration ends, and the sender learns of it, now or with the next thing that goes there.
     pub(super) fn acknowledge_far(&self, far: &Far, land: Option<Land>) {
         let Some(mine) = far.slot(self.slot) else { return };
+        far.is_posted(self.slot);
         *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = None;
         match land {
             Some(land) => {
-                let when = far.acknowledges(self.lane.progress(self.slot), self.seq, land);
+                let when = far.acknowledges(self.lane.progress(self.slot), self.slot, self.seq, land);
                 far.acknowledge(self.slot, self.seq, when);
             }
             None => far.note_received(self.slot, self.seq),
@@ -257,6 +267,7 @@ pub(super) fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
 /// Takes a posting back at the peer. `false`: its message is there or being put; the posting stays.
 pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
     let (lane, slot) = (receiver.lane, receiver.slot);
+    far.is_posted(slot);
     let key = || far.slot(slot)?.buffer.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|region| region.rkey());
     let key = key();
     let _ = far.post(slot, 0, &WITHDRAWN);

@@ -266,8 +266,10 @@ impl Receiver {
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
         let mut post_after = POST_AFTER.min(YIELDS * patience());
         let mut late_ns = 0;
-        if self.far().is_some() {
-            if self.cap > FAR_INLINE {
+        if let Some(far) = self.far() {
+            if far.awaits_annex(self.slot, self.cap) {
+                (turns, post_after) = (0, u32::MAX);
+            } else if self.cap > FAR_INLINE {
                 turns = post_after;
             } else if patience() > 1 {
                 post_after = u32::MAX;
@@ -293,6 +295,9 @@ impl Receiver {
                     self.ep.waiting_sends.push_few(self.ep);
                 }
                 continue;
+            }
+            if posted && let Some(far) = self.far() {
+                self.goes_on(far);
             }
             if post_after == u32::MAX && !posted {
                 let now = now_ns();

@@ -19,6 +19,8 @@ HOUSE_NEW = [
     ("src/bin/fmpl/memory/senders.rs", "what one rank takes to which many processes send"),
     ("src/fabric/ofi/", "networks other than InfiniBand and RoCE, by libfabric"),
     ("src/fabric/tcp/", "TCP by sockets of the system"),
+    ("src/lane/far/annex.rs", "the same: messages of 105 bytes to 8 KiB without a posting"),
+    ("src/p2p/far/annex.rs", "the same"),
     ("src/fabric/network/cache/", "65 536 registrations that are found without a lock"),
     ("src/fabric/areas.rs", "memory of the library's in areas of the program's"),
     ("src/p2p/any_source/receive/task.rs", "one receive for a task or a multicast"),

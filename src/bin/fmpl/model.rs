@@ -70,6 +70,8 @@ const CONTEXT: [(&str, f64); 4] = [
 /// Of a context too: the fronts of 32 indices, and the lane's page. The fronts of the library's own 32 come with each peer in a tree of nodes.
 const FRONTS: f64 = 12288.;
 const LIBRARY_FRONTS: f64 = 8192.;
+/// The annexes of a rank, over TCP.
+const ANNEXES: f64 = 8. * 20480.;
 /// A communicator, for a rank: in a job of 4, and more each time that it doubles.
 const COMMUNICATOR: [f64; 2] = [1488., 680.];
 /// The table of registrations, for each.
@@ -159,7 +161,7 @@ impl Model {
         vec![
             (GROUPS, (COMMUNICATOR[0] + COMMUNICATOR[1] * doublings) * (c + 1.) * m),
             (HIGH, CONTEXT.iter().map(|(_, bytes)| bytes).sum::<f64>() * g),
-            (LOW, FRONTS * g + LIBRARY_FRONTS * (n / m).log2().ceil()),
+            (LOW, FRONTS * g + LIBRARY_FRONTS * (n / m).log2().ceil() + ANNEXES * m),
             (BUFFERS, STAGING * m + REGISTRATION * REGISTRATIONS + RING * RINGS),
             (SWITCHING, SOURCE * g),
             (SHARED, REGION * m + PLACE * (g + CONNECTIONS + RINGS)),

@@ -316,8 +316,9 @@ fn twice(seed: u64) {
 }
 
 /// Scenes by which it is noticed that a rule is left out.
-const NOTICED_BY: [LeftOut; 10] = [
+const NOTICED_BY: [LeftOut; 11] = [
     (Rule::LandingIsFree, "landing_is_free", all_come),
+    (Rule::PartIsFree, "part_is_free", all_come),
     (Rule::WholeLanding, "whole_landing", all_come),
     (Rule::ReadToTheEnd, "read_to_the_end", all_come),
     (Rule::OwedIsPaid, "owed_is_paid", all_come),

@@ -4,7 +4,7 @@ mod contact;
 mod terms;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -47,6 +47,16 @@ pub const CHUNK_BYTES: usize = 8 << 10;
 pub const CHUNKS_MOST: u32 = 4096;
 /// The chunk that is made with a lane: the program's first indices. The library's own, before it, is made when it is needed.
 pub const FIRST_CHUNK: u32 = 1;
+/// In the place of a chunk's number: the annex of a lane.
+pub const ANNEX_CHUNK: u32 = CHUNKS_MOST;
+/// Bytes of an annex: a line for each of its parts, and these.
+pub const FAR_ANNEX_BYTES: usize = ANNEX_PARTS * (64 + ANNEX_PART);
+/// Parts of an annex, and bytes of each: of a message that goes by it.
+pub const ANNEX_PARTS: usize = 2;
+/// See above.
+pub const ANNEX_PART: usize = 8 << 10;
+/// Annexes of a process at most.
+pub const ANNEXES_MOST: usize = 8;
 pub(super) const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
 
 /// This process on the fabric.
@@ -95,6 +105,8 @@ pub(super) struct Shared {
     spool: Ranges,
     cache: Cache,
     pub(super) bounces: Mutex<Vec<Arena>>,
+    /// Annexes of lanes that there are.
+    pub annexes: Arc<AtomicUsize>,
     copied: AtomicU64,
     multicast: Arc<multicast::Counts>,
 }
@@ -149,6 +161,7 @@ impl Fabric {
             spool,
             cache,
             bounces: Mutex::default(),
+            annexes: Arc::default(),
             copied: AtomicU64::new(0),
             multicast: Arc::default(),
         });

@@ -139,6 +139,8 @@ pub struct Limits {
     pub reads_early: bool,
     /// What peers ask of this process is done only while somebody calls [`Device::collect`]: so whoever waits does.
     pub is_driven: bool,
+    /// A posting costs more than the memory of annexes between nodes, and the copies out of them.
+    pub has_annexes: bool,
 }
 
 /// What registers memory with a device.

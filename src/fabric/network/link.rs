@@ -153,6 +153,8 @@ pub struct Link {
     /// The peer knows that this process has.
     end_known: AtomicBool,
     windows: Mutex<Windows>,
+    /// How often one side has told the other of an annex.
+    annexes: AtomicU32,
     /// The peer's era, see [`memory`].
     peer_era: AtomicU32,
     /// Indices that the peer has.
@@ -207,7 +209,8 @@ impl Link {
             knows_a_ring: AtomicBool::new(false),
             left: AtomicBool::new(false),
             end_known: AtomicBool::new(false),
-            windows: Mutex::default(),
+            windows: Mutex::new(Windows::new(home.annexes.clone())),
+            annexes: AtomicU32::new(0),
             peer_era: AtomicU32::new(0),
             indices: AtomicU32::new(0),
             lent: Mutex::default(),

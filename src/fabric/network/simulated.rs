@@ -38,6 +38,8 @@ pub struct Weather {
     pub room: usize,
     /// A write's memory may change before it has completed, and its device tells so.
     pub reads_early: bool,
+    /// Messages go by annexes.
+    pub has_annexes: bool,
     /// Pairs are of two ways.
     pub ways: bool,
     /// What devices can.
@@ -56,6 +58,7 @@ impl Weather {
             numbers: lot.one_of(&[1, 2, 8, 64]),
             room: lot.one_of(&[1, 4, 32, 300]),
             reads_early: lot.once_in(3),
+            has_annexes: lot.once_in(2),
             ways: false,
             atomics: Atomics::Device,
         }
@@ -498,7 +501,7 @@ impl Device for Simulated {
         "simulated".into()
     }
     fn limits(&self) -> Limits {
-        let Weather { atomics, reads_early, .. } = self.ether.lock().weather;
+        let Weather { atomics, reads_early, has_annexes, .. } = self.ether.lock().weather;
         Limits {
             longest: 32 << 10,
             write_most: 16 << 10,
@@ -509,6 +512,7 @@ impl Device for Simulated {
             holds_pages: true,
             reads_early,
             is_driven: false,
+            has_annexes,
         }
     }
     fn domain(&self) -> &Arc<Domain> {

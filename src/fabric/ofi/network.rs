@@ -238,6 +238,7 @@ impl Device for Ofi {
             holds_pages: false,
             reads_early: self.net.offer.is_ordered(),
             is_driven: true,
+            has_annexes: self.net.offer.is_ordered(),
         }
     }
     fn domain(&self) -> &Arc<Domain> {

@@ -38,5 +38,6 @@ pub(super) fn limits(silence_ns: u64, reads_early: bool) -> Limits {
         holds_pages: false,
         reads_early,
         is_driven: true,
+        has_annexes: reads_early,
     }
 }

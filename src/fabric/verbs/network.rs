@@ -179,6 +179,7 @@ impl Device for Verbs {
             holds_pages: true,
             reads_early: false,
             is_driven: false,
+            has_annexes: false,
         }
     }
     fn domain(&self) -> &Arc<Domain> {

@@ -10,7 +10,7 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use static_assertions::const_assert;
 
@@ -112,6 +112,12 @@ pub struct FarSlot {
     pub(super) acked: AtomicU64,
     /// As receiver: everything up to this message is received, its reads are over.
     pub(super) received: AtomicU64,
+    /// As receiver: so far the peer has been told, at least.
+    pub(super) told: AtomicU64,
+    /// As receiver: the last message longer than a landing came by the annex.
+    pub(super) by_annex: AtomicBool,
+    /// As receiver: a receive has begun then that the peer is not told of, in nanoseconds; 0: none.
+    pub(super) unposted_ns: AtomicU64,
     /// As sender: the sum of the posting that was taken over last.
     pub(super) posting_seen: AtomicU64,
     /// As sender: the ticket after which the device has read the memory of the request, and that memory's registration.
@@ -126,6 +132,13 @@ impl FarSlot {
     /// As receiver: the chain.
     pub fn chain(&self) -> &Mutex<FarChain> {
         self.chain.get_or_make(Mutex::default)
+    }
+    /// As receiver: how far it has received, which the peer is told now.
+    #[inline]
+    pub(super) fn tells(&self) -> u64 {
+        let received = self.received.load(Ordering::Acquire);
+        self.told.store(received, Ordering::Relaxed);
+        received
     }
     fn bytes(&self) -> usize {
         size_of::<FarSlot>() + self.chain.get().map_or(0, size_of_val)

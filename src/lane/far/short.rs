@@ -36,8 +36,7 @@ impl Far {
         if mine.acked.load(Ordering::Acquire) < before && front.ack.load(Ordering::Acquire) < before {
             return false;
         }
-        let owed = self.owed.load(Ordering::Acquire) == slot as u32 + 1
-            && self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let owed = self.owed.load(Ordering::Acquire) == slot as u32 + 1 && self.pays_owed(slot);
         let (land, received) = (land(), mine.received.load(Ordering::Acquire));
         let landed = if run.len() <= 16 {
             let [first, second] = run.words();
@@ -132,6 +131,6 @@ impl Far {
     /// [`acknowledge`](Far::acknowledge) of a message that was taken so.
     #[inline(always)]
     pub fn acknowledge_taken(&self, slot: usize, seq: u64, taken: &Taken<'_>, progress: &Progress) {
-        self.acknowledge_on(taken.mine, slot, seq, self.acknowledges(progress, seq, taken.land));
+        self.acknowledge_on(taken.mine, slot, seq, self.acknowledges(progress, slot, seq, taken.land));
     }
 }

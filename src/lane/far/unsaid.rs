@@ -60,7 +60,7 @@ impl Far {
     pub fn post(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
         // A posting for message seq says that all before it are received.
         if seq != 0 {
-            let _ = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
+            self.pays_owed(slot);
         }
         let said = if self.unsaid.is_empty() {
             self.write_posting(slot, seq, posting)

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::front::PENDING;
-use super::{Far, NAPS};
+use super::front::{CHAIN_AT, PENDING, TAIL_AT, sum};
+use super::{ChainStart, Far, NAPS};
 use crate::base::atomics::AtomicU32;
 use crate::base::error::Result;
+use crate::base::rules::{Rule, holds};
 use crate::lane::Lane;
 use crate::lane::record::{Half, Land, PostingKind, WANTS, word24};
 use crate::wait::mark_asleep;
@@ -68,6 +69,16 @@ impl Lane {
             }
             view.publish(land);
         }
+        if let Some(annexed) = far.annexed(slot, seq, self.epoch)
+            && view.landing() != annexed.land
+        {
+            view.data[0].store(annexed.len, Ordering::Relaxed);
+            view.data[1].store(annexed.part, Ordering::Relaxed);
+            if let Some(mine) = far.slot(slot) {
+                mine.acked.fetch_max(annexed.ack, Ordering::AcqRel);
+            }
+            view.publish(annexed.land);
+        }
         if front.chain[0].load(Ordering::Acquire) == seq && far.chain_start(slot).is_some_and(|s| s.first == seq) {
             view.tx.store(word24(seq, 0), Ordering::Release);
         }
@@ -121,5 +132,39 @@ impl Far {
         let told = front.whole_landing(land).map_or(0, |[ack, ..]| ack).max(front.ack.load(Ordering::Acquire));
         // Whoever posts for a message has all before it.
         told.max(front.whole_posting().map_or(0, |posting| posting[3].saturating_sub(1)))
+    }
+
+    /// Message `seq` is in the chain.
+    pub fn tail(&self, slot: usize, seq: u64) -> Result<()> {
+        self.write(slot, TAIL_AT, |_, record| record.put(&[seq]))
+    }
+    /// A chain begins.
+    pub fn begin_chain(&self, slot: usize, start: ChainStart) -> Result<()> {
+        self.write(slot, CHAIN_AT, |_, record| {
+            let key = start.key as u64 | (start.generation as u64) << 32;
+            let mut words = [start.first, start.addr, key, (start.size / 64) & 0xffff_ffff];
+            words[3] |= sum(CHAIN_AT as u64, &words) << 32;
+            record.put(&words);
+        })
+    }
+    /// Where the chain begins that the peer told of last.
+    pub fn chain_start(&self, slot: usize) -> Option<ChainStart> {
+        let front = self.front(slot)?;
+        let mut words = [0u64; 4];
+        words.iter_mut().zip(&front.chain).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
+        let check = words[3] >> 32;
+        words[3] &= 0xffff_ffff;
+        let whole = sum(CHAIN_AT as u64, &words) & 0xffff_ffff == check || !holds(Rule::WholeQueue);
+        whole.then_some(ChainStart {
+            first: words[0],
+            addr: words[1],
+            key: words[2] as u32,
+            generation: (words[2] >> 32) as u32,
+            size: words[3] * 64,
+        })
+    }
+    /// How far the peer's chain has come.
+    pub fn chain_tail(&self, slot: usize) -> u64 {
+        self.front(slot).map_or(0, |f| f.tail.load(Ordering::Acquire))
     }
 }

@@ -2,14 +2,31 @@
 
 use super::*;
 use crate::lane::far::HINT_KEYED;
+use crate::lane::map::SYSTEM_INDICES;
 
 /// Receive buffers of fewer bytes are not registered, where registering costs more than a copy: their messages come by landing or through
 /// the spool.
 const REGISTER_FROM: usize = 16 << 10;
 
 impl Receiver {
-    /// Posts at the peer, with the buffer registered if it is worth it.
+    /// Posts at the peer, unless the message comes without that most likely. Whoever receives one of the library's own comes back to it.
     pub(in crate::p2p) fn post_far(&self, far: &Far) {
+        if self.slot < SYSTEM_INDICES && far.awaits_annex(self.slot, self.cap) {
+            return far.is_unposted(self.slot);
+        }
+        self.post_there(far);
+    }
+
+    /// The receive lasts: the peer is told of it, if it was not.
+    pub(in crate::p2p) fn goes_on(&self, far: &Far) {
+        if far.is_to_be_posted(self.slot, self.seq) {
+            far.is_posted(self.slot);
+            self.post_there(far);
+        }
+    }
+
+    /// Posts at the peer, with the buffer registered if it is worth it.
+    fn post_there(&self, far: &Far) {
         let cap = self.posted_cap();
         let span = span(self.data, 0, cap).filter(|_| cap >= REGISTER_FROM.min(far.link.limits().copy_most as usize));
         let region = span.and_then(|run| registered(far, run, true));

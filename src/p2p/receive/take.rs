@@ -149,7 +149,7 @@ impl Receiver {
             Some(Kind::Coop) => self.share(n, words[1])?,
             Some(Kind::Pull) => self.pull(n, words[1])?,
             Some(Kind::Loan) => return self.take_loan(words),
-            Some(Kind::Link | Kind::FarInline) | None => {
+            Some(Kind::Link | Kind::FarInline | Kind::FarAnnex) | None => {
                 return Err(self.garbled("a landing"));
             }
         }

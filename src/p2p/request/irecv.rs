@@ -278,6 +278,7 @@ fn complete(
         }
         Some(found) => receiver.take(found),
         None if !wait => {
+            lane.far().inspect(|far| receiver.goes_on(far));
             ep.meanwhile(lane);
             return match lane.gone() {
                 None => Ok(false),

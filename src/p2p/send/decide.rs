@@ -14,7 +14,7 @@
 //! | give up | its time-out is over, and there was none | an error: the spool is full |
 //! | wait | always | nothing |
 
-use super::{Sender, waits};
+use super::{SYSTEM_INDICES, Sender, waits};
 use crate::base::error::Result;
 use crate::lane::SendState;
 use crate::p2p::any_index;
@@ -111,8 +111,12 @@ impl Sender {
         let posted = self.posting().is(self.seq);
         // What has waited although it fits beside the landing goes there.
         let waited = posted && self.len <= self.ep.tuning.annex && waits(self.lane, self.slot);
-        let (posted, short) = (posted && !waited, waited || self.is_short());
         let Patience { synchronous, late, at_once, .. } = patience;
+        // The library's own messages wait for their postings only where there is no other way.
+        let may = self.slot < SYSTEM_INDICES || !synchronous && !waits(self.lane, self.slot);
+        let annexed = may && self.fits_annex();
+        let (posted, short) = (posted && !waited && !annexed, waited || annexed || self.is_short());
+        let synchronous = synchronous && !annexed;
         Known {
             posted,
             synchronous,

@@ -6,6 +6,11 @@ impl Sender {
     /// Sends a short message without waiting. `false`: the spool has no room.
     pub fn place_short(&mut self) -> bool {
         let flags = self.flags();
+        if let Some(far) = self.lane.far()
+            && self.by_annex(far)
+        {
+            return true;
+        }
         if flags & SEND_CHAIN != 0 {
             let stays = match self.lane.far() {
                 None => !self.lane.progress(self.slot).is_two_way() || !self.consumed_soon(),

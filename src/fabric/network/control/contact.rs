@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
+use super::{ANNEX_CHUNK, FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
@@ -326,10 +326,15 @@ impl Shared {
     /// The peer has told where its memory is.
     fn take_in(&self, link: &Link, hello: &Hello) -> Result<()> {
         let Some(told) = &hello.memory else { return Ok(()) };
+        let annex = told.chunk == ANNEX_CHUNK;
+        if annex && !link.may_have_annex(told.lane) {
+            return Ok(());
+        }
         link.is_told(told, WINDOW_BYTES)?;
         link.indices.fetch_max(hello.indices, Ordering::AcqRel);
         link.is_heard();
-        if hello.kind == Kind::Opened {
+        // Whoever waits for an answer wants another one.
+        if hello.kind == Kind::Opened && !annex {
             link.count_answer();
         }
         // Under the lock, so that who is about to wait does not miss it.

@@ -7,7 +7,7 @@
 //! its end of a connection, so a key of an earlier era is never used: it is asked for first.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::{Link, Posted};
@@ -15,7 +15,7 @@ use crate::base::error::Result;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
-use crate::fabric::network::control::{CHUNKS_MOST, FIRST_CHUNK};
+use crate::fabric::network::control::{ANNEX_CHUNK, ANNEXES_MOST, CHUNKS_MOST, FAR_ANNEX_BYTES, FIRST_CHUNK};
 use crate::fabric::network::device::{Access, Place};
 use crate::fabric::network::handshake::State;
 use crate::fabric::network::region::{Domain, Ground};
@@ -35,17 +35,22 @@ pub struct Window {
     key: AtomicU64,
     /// What the peer has asked for by this window last, by its number there, and what it was answered.
     pub answered: Mutex<Option<(u64, Option<[u64; 2]>)>>,
+    /// It is an annex: counted there.
+    counted: Option<Arc<AtomicUsize>>,
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.counted.iter().for_each(|count| _ = count.fetch_sub(1, Ordering::Relaxed));
+    }
 }
 
 impl Window {
-    fn new(name: Name, bytes: usize) -> Result<Window> {
-        Ok(Window {
-            name,
-            memory: Ground::new(bytes)?,
-            there: OnceLock::new(),
-            key: AtomicU64::new(0),
-            answered: Mutex::default(),
-        })
+    fn new(name: Name, bytes: usize, annexes: &Arc<AtomicUsize>) -> Result<Window> {
+        let memory = Ground::new(bytes)?;
+        let counted = (name.1 == ANNEX_CHUNK + 1).then(|| annexes.clone());
+        counted.iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
+        Ok(Window { counted, name, memory, there: OnceLock::new(), key: AtomicU64::new(0), answered: Mutex::default() })
     }
     fn open(&self, domain: &Arc<Domain>) -> Result<()> {
         self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
@@ -90,12 +95,8 @@ pub(in crate::fabric::network) struct Windows {
     era: u32,
     /// The lane and the chunk that were asked for last.
     recent: Name,
-}
-
-impl Default for Windows {
-    fn default() -> Windows {
-        Windows { all: BTreeMap::new(), context: None, era: 0, recent: (0, FIRST_CHUNK) }
-    }
+    /// Annexes of the process.
+    annexes: Arc<AtomicUsize>,
 }
 
 /// What a packet says of its sender's memory.
@@ -115,16 +116,27 @@ impl Told {
     /// Can it be? `bytes`: of a page and of a chunk's fronts.
     fn is_possible(&self, bytes: [usize; 2]) -> bool {
         let ends = |place: Place, bytes: usize| place.addr.checked_add(bytes as u64).is_some();
-        self.chunk < CHUNKS_MOST && ends(self.page, bytes[0]) && ends(self.fronts, bytes[1])
+        (self.chunk < CHUNKS_MOST || self.chunk == ANNEX_CHUNK)
+            && ends(self.page, bytes[0])
+            && ends(self.fronts, bytes_of(self.chunk, bytes))
     }
 }
 
+/// Bytes of a chunk of this number, where those of the fronts have so many.
+fn bytes_of(chunk: u32, bytes: [usize; 2]) -> usize {
+    if chunk == ANNEX_CHUNK { FAR_ANNEX_BYTES } else { bytes[1] }
+}
+
 impl Windows {
+    /// None yet; annexes are counted there.
+    pub fn new(annexes: Arc<AtomicUsize>) -> Windows {
+        Windows { all: BTreeMap::new(), context: None, era: 0, recent: (0, FIRST_CHUNK), annexes }
+    }
     /// The window of this name, made if need be; registered if the others are.
     fn window(&mut self, domain: &Arc<Domain>, name: Name, bytes: usize) -> Result<Arc<Window>> {
         let window = match self.all.get(&name) {
             Some(window) => window.clone(),
-            None => Arc::new(Window::new(name, bytes)?),
+            None => Arc::new(Window::new(name, bytes, &self.annexes)?),
         };
         if self.context.is_some() {
             window.open(domain)?;
@@ -149,10 +161,16 @@ impl Link {
     pub(in crate::fabric::network) fn tells(&self, name: Option<Name>, bytes: [usize; 2]) -> Result<Told> {
         let mut windows = self.windows();
         let (lane, chunk) = name.unwrap_or(windows.recent);
-        windows.recent = (lane, chunk);
+        if chunk != ANNEX_CHUNK {
+            windows.recent = (lane, chunk);
+        }
         let page = windows.window(&self.domain, (lane, 0), bytes[0])?;
-        let fronts = windows.window(&self.domain, (lane, chunk + 1), bytes[1])?;
+        let fronts = windows.window(&self.domain, (lane, chunk + 1), bytes_of(chunk, bytes))?;
         let place = |w: &Window| Place { addr: w.memory.as_ptr() as u64, rkey: w.memory.key().unwrap_or(0) };
+        if chunk == ANNEX_CHUNK {
+            // SYNC POINT: pairs with the acquire in `annexes`.
+            self.annexes.fetch_add(1, Ordering::Release);
+        }
         let era = if windows.context.is_some() { windows.era } else { 0 };
         Ok(Told { era, lane, chunk, page: place(&page), fronts: place(&fronts) })
     }
@@ -163,8 +181,27 @@ impl Link {
             return Err(self.damaged("what it says of its memory"));
         }
         self.window((told.lane, 0), bytes[0])?.tell(told.page, told.era);
-        self.window((told.lane, told.chunk + 1), bytes[1])?.tell(told.fronts, told.era);
+        self.window((told.lane, told.chunk + 1), bytes_of(told.chunk, bytes))?.tell(told.fronts, told.era);
+        if told.chunk == ANNEX_CHUNK {
+            // SYNC POINT: as in `tells`.
+            self.annexes.fetch_add(1, Ordering::Release);
+        }
         Ok(())
+    }
+
+    /// How often one side has told the other of an annex: who has looked for one need not do so again before that changes.
+    #[inline]
+    pub fn annexes(&self) -> u32 {
+        self.annexes.load(Ordering::Acquire)
+    }
+    /// The annex of a lane. The peer may write there before this side knows of the peer's.
+    pub fn annex(&self, lane: u64) -> Option<Arc<Window>> {
+        self.windows().all.get(&(lane, ANNEX_CHUNK + 1)).cloned()
+    }
+    /// May this process have an annex of this lane? There are so many at most.
+    pub fn may_have_annex(&self, lane: u64) -> bool {
+        let windows = self.windows();
+        windows.annexes.load(Ordering::Relaxed) < ANNEXES_MOST || windows.all.contains_key(&(lane, ANNEX_CHUNK + 1))
     }
 
     /// The peer's context is that of this era, as it says with its end of a connection.

@@ -355,8 +355,35 @@ impl Link {
     /// # Safety
     /// The pieces stay registered, and unchanged or unread, until the ticket is over.
     pub unsafe fn bulk(&self, push: bool, last: Last, pieces: &[Piece], remote: Place) -> Result<u64> {
+        let posted = self.lock_up()?;
+        self.post_bulk(posted, push, last, pieces, remote)
+    }
+
+    /// [`bulk`](Link::bulk) into the peer's part of a window, which a record follows at once.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn bulk_into(&self, window: &Window, at: usize, pieces: &[Piece]) -> Result<u64> {
+        loop {
+            let posted = self.lock_up()?;
+            if let Some(place) = window.place_in(self.peer_era()) {
+                let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
+                return self.post_bulk(posted, true, Last::Followed, pieces, to);
+            }
+            drop(posted);
+            self.learn(window)?;
+        }
+    }
+
+    fn post_bulk(
+        &self,
+        mut posted: MutexGuard<'_, Posted>,
+        push: bool,
+        last: Last,
+        pieces: &[Piece],
+        remote: Place,
+    ) -> Result<u64> {
         let what = if push { What::Write } else { What::Read };
-        let mut posted = self.lock_up()?;
         let bytes = pieces.iter().map(|p| p.len as usize).sum();
         posted.count(!push, bytes);
         posted.group += bytes;
