@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::base::config::Congestion as Wish;
+use crate::base::config::Congestion;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::base::system::calls;
@@ -24,7 +24,7 @@ const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 /// What connections are set to; `None`: to nothing, they have the system's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Congestion(Option<Name>);
+pub(super) struct Algorithm(Option<Name>);
 
 fn named(name: &str) -> Name {
     let mut bytes = [0; _];
@@ -36,14 +36,14 @@ fn set(socket: &impl AsRawFd, name: Name) -> io::Result<()> {
     calls::set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name)
 }
 
-impl Congestion {
+impl Algorithm {
     /// What is wished, tried on a socket. `Setting`: this process cannot have it.
-    pub fn choose(socket: &impl AsRawFd, wish: &Wish) -> Result<Congestion> {
+    pub fn choose(socket: &impl AsRawFd, wish: &Congestion) -> Result<Algorithm> {
         match wish {
-            Wish::System => Ok(Congestion(None)),
-            Wish::Auto => Ok(Congestion(untimed(socket))),
-            Wish::Named(name) => match set(socket, named(name)) {
-                Ok(()) => Ok(Congestion(Some(named(name)))),
+            Congestion::System => Ok(Algorithm(None)),
+            Congestion::Auto => Ok(Algorithm(untimed(socket))),
+            Congestion::Named(name) => match set(socket, named(name)) {
+                Ok(()) => Ok(Algorithm(Some(named(name)))),
                 Err(e) => {
                     let allowed = fs::read_to_string(ALLOWED).unwrap_or_default();
                     let allowed = allowed.split_whitespace().collect::<Vec<_>>().join(", ");
@@ -88,19 +88,19 @@ mod tests {
         let socket = || TcpListener::bind("127.0.0.1:0").expect("a socket");
         // Every system has this one, and lets everybody have it.
         let reno = socket();
-        let chosen = Congestion::choose(&reno, &Wish::Named("reno".into())).expect("reno");
-        assert_eq!((chosen, of(&reno)), (Congestion(Some(named("reno"))), named("reno")));
-        assert_eq!(Congestion::choose(&reno, &Wish::Auto), Ok(Congestion(None)), "it has no timer");
+        let chosen = Algorithm::choose(&reno, &Congestion::Named("reno".into())).expect("reno");
+        assert_eq!((chosen, of(&reno)), (Algorithm(Some(named("reno"))), named("reno")));
+        assert_eq!(Algorithm::choose(&reno, &Congestion::Auto), Ok(Algorithm(None)), "it has no timer");
         let timed = socket();
         if set(&timed, named(TIMED)).is_ok() {
-            assert_eq!(Congestion::choose(&timed, &Wish::System), Ok(Congestion(None)));
+            assert_eq!(Algorithm::choose(&timed, &Congestion::System), Ok(Algorithm(None)));
             assert_eq!(of(&timed), named(TIMED));
-            let chosen = Congestion::choose(&timed, &Wish::Auto).expect("another one");
+            let chosen = Algorithm::choose(&timed, &Congestion::Auto).expect("another one");
             let other = socket();
             chosen.settle(&other);
             assert!(of(&timed) != named(TIMED) && of(&other) == of(&timed));
         }
-        let error = Congestion::choose(&timed, &Wish::Named("nobody".into())).expect_err("there is none");
+        let error = Algorithm::choose(&timed, &Congestion::Named("nobody".into())).expect_err("there is none");
         assert!(error.code() == Code::Setting && error.detail().contains("reno"), "{error}");
     }
 }

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::congestion::Congestion;
+use super::congestion::Algorithm;
 use super::connection::Connection;
 use super::greeting::{GREETING, Greeting};
 use super::home::Home;
 use super::socket::{Terms, Watch};
-use crate::base::config::Congestion as Wish;
+use crate::base::config::Congestion;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 use crate::base::lock::lock;
@@ -79,7 +79,7 @@ pub struct Tcp {
 
 impl Tcp {
     /// Uses this port from now on. `Setting`: what is wished of connections cannot be had.
-    pub fn open(port: Port, wish: &Wish) -> Result<Tcp> {
+    pub fn open(port: Port, wish: &Congestion) -> Result<Tcp> {
         let system = |what: &str| {
             let what = format!("{what} at {}", port.ip);
             move |e: std::io::Error| Error::new(Code::System, format!("{what}: {e}"))
@@ -100,8 +100,7 @@ impl Tcp {
         let memory = Arc::<Memory>::default();
         let domain = Domain::new(memory.clone(), Atomics::Both);
         let reached = Reached { ip: port.ip, datagrams: of_datagrams, connections: of_connections };
-        let terms =
-            Terms { silence_ms: (SILENCE_NS / 1_000_000) as u32, congestion: Congestion::choose(&calls, wish)? };
+        let terms = Terms { silence_ms: (SILENCE_NS / 1_000_000) as u32, congestion: Algorithm::choose(&calls, wish)? };
         let home = Home::new(memory, (watch, sleeper), reached, terms);
         Ok(Tcp {
             port,

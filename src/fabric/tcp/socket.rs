@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::congestion::Congestion;
+use super::congestion::Algorithm;
 use crate::base::system::calls;
 use crate::base::system::epoll::{Epoll, Event};
 use crate::base::system::{self, set_option};
@@ -62,7 +62,7 @@ pub(super) unsafe fn receive_all(fd: RawFd, parts: &mut [libc::iovec]) -> Result
 pub(super) struct Terms {
     /// Silence is noticed after so many milliseconds.
     pub silence_ms: u32,
-    pub congestion: Congestion,
+    pub congestion: Algorithm,
 }
 
 impl Terms {
