@@ -11,8 +11,10 @@ fn the_first_failure_ends_the_job_and_names_itself() {
         ("kill -9 $$", 137, "died of signal 9 (Killed)"),
         ("kill -SEGV $$", 139, "died of signal 11 (Segmentation fault"),
     ] {
-        let mut job = spawn(&["-n", "3", "--", "sh", "-c", FAMILY, &format!("sleep 0.5; {does}")]);
+        let gate = Gate::new();
+        let mut job = spawn(&["-n", "3", "--", "sh", "-c", FAMILY, &gate.then(does)]);
         let pids = numbers(&mut job, 2);
+        gate.open();
         let (got, err) = rest(&mut job);
         assert_eq!(got, code, "{err}");
         assert!(
@@ -54,15 +56,12 @@ fn success_is_silent() {
 
 #[test]
 fn who_does_not_listen_is_killed() {
-    let mut job = spawn(&[
-        "-n",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        "trap '' TERM; echo $$; [ $PMI_RANK = 0 ] || { sleep 0.5; exit 3; }; while :; do sleep 1; done",
-    ]);
+    let gate = Gate::new();
+    let ends = gate.then("exit 3");
+    let deaf = format!("trap '' TERM; echo $$; [ $PMI_RANK = 0 ] || {{ {ends}; }}; while :; do sleep 1; done");
+    let mut job = spawn(&["-n", "2", "--", "sh", "-c", &deaf]);
     let pids = numbers(&mut job, 2);
+    gate.open();
     let (code, err) = rest(&mut job);
     assert!(code == 3 && err.contains("rank 0 did not end within 2 s of SIGTERM: killed"), "{code} {err}");
     assert_gone(&pids);
@@ -70,9 +69,11 @@ fn who_does_not_listen_is_killed() {
 
 #[test]
 fn a_stopped_rank_ends_with_the_others() {
-    let mut job =
-        spawn(&["-n", "2", "--", "sh", "-c", "echo $$; [ $PMI_RANK = 0 ] && kill -STOP $$; sleep 0.3; exit 4"]);
+    let gate = Gate::new();
+    let stops = format!("echo $$; [ $PMI_RANK = 0 ] && kill -STOP $$; {}", gate.then("exit 4"));
+    let mut job = spawn(&["-n", "2", "--", "sh", "-c", &stops]);
     let pids = numbers(&mut job, 2);
+    gate.open();
     let (code, err) = rest(&mut job);
     assert_eq!(code, 4, "{err}");
     assert!(!err.contains("did not end"), "{err}");

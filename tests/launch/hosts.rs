@@ -141,8 +141,10 @@ fn much_output_of_all_comes_whole_and_a_reader_that_goes_away_ends_the_writers()
 #[test]
 fn the_first_failure_ends_the_job_on_all_machines() {
     for (does, code, says) in [("exit 7", 7, "exited with code 7"), ("kill -9 $$", 137, "died of signal 9 (Killed)")] {
-        let mut job = spawn_on("n1,n2:2", &["--", "sh", "-c", FAMILY, &format!("sleep 0.5; {does}")]);
+        let gate = Gate::new();
+        let mut job = spawn_on("n1,n2:2", &["--", "sh", "-c", FAMILY, &gate.then(does)]);
         let pids = numbers(&mut job, 3);
+        gate.open();
         let (got, err) = rest(&mut job);
         assert_eq!(got, code, "{err}");
         assert!(err.contains(", n2) ") && err.contains(says) && err.contains("; ending ranks 0,2"), "{err}");

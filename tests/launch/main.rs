@@ -97,6 +97,32 @@ fn numbers(child: &mut Child, lines: usize) -> Vec<i32> {
     numbers
 }
 
+/// What holds a rank back until the test has heard of the others: a file that is made then.
+struct Gate(PathBuf);
+
+impl Gate {
+    fn new() -> Gate {
+        static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Gate(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("gate-{}-{number}", std::process::id())))
+    }
+
+    /// What a shell does when it is open.
+    fn then(&self, does: &str) -> String {
+        format!("while [ ! -e '{}' ]; do sleep 0.02; done; {does}", self.0.display())
+    }
+
+    fn open(&self) {
+        std::fs::write(&self.0, "").unwrap();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// The exit code, and what is said on standard error.
 fn rest(child: &mut Child) -> (i32, String) {
     let mut err = String::new();
