@@ -1,4 +1,5 @@
-//! The settings: one [`table`](SETTINGS), read once from the environment at init, printed by `fmpl info`.
+//! The settings ([`settings`]): a [`table`], and the numbers of [tuning files](crate::base::tuning). Read once from the environment at init,
+//! printed by `fmpl info`.
 //!
 //! A value that cannot be used is an error that shows the possible ones; a name that starts with `FMPL_` and is no setting
 //! is reported once, since it is most likely misspelt.
@@ -13,8 +14,7 @@ use std::path::PathBuf;
 use crate::base::copying::Loop;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::Level;
-use crate::base::tuning::Distance;
-pub use table::SETTINGS;
+use crate::base::tuning::{self, Distance, Given};
 pub use ways::*;
 
 /// One row of the table of settings.
@@ -27,7 +27,12 @@ pub struct Setting {
     pub values: &'static str,
     /// What it does.
     pub meaning: &'static str,
-    set: fn(&mut Config, &str) -> Option<()>,
+    pub(in crate::base) set: fn(&mut Config, &str) -> Option<()>,
+}
+
+/// Every setting, in the order in which `fmpl info` prints them.
+pub fn settings() -> impl Iterator<Item = &'static Setting> {
+    table::SETTINGS.iter().chain(tuning::SETTINGS)
 }
 
 /// Which network reaches other nodes.
@@ -175,14 +180,10 @@ pub struct Config {
     pub cma: bool,
     /// `FMPL_TUNING`
     pub tuning: TuningFile,
+    /// Numbers of tuning files that hold for this process whatever the files say: `FMPL_EAGER` and the like
+    pub numbers: Given,
     /// `FMPL_DISTANCE`
     pub distance: Option<Distance>,
-    /// `FMPL_TAKE_OVER`
-    pub take_over: Option<bool>,
-    /// `FMPL_LOOK_BY_CLOCK`
-    pub look_by_clock: Option<bool>,
-    /// `FMPL_OWE_ALL`
-    pub owe_all: Option<bool>,
     /// `FMPL_MOVE`
     pub moves: bool,
     /// `FMPL_COPY`
@@ -191,22 +192,8 @@ pub struct Config {
     pub spool_bytes: usize,
     /// `FMPL_TIMEOUT`, milliseconds; negative: infinite
     pub timeout_ms: i32,
-    /// `FMPL_EAGER`, bytes
-    pub eager_bytes: Option<usize>,
-    /// `FMPL_RING_MAX`, bytes
-    pub ring_max: Option<usize>,
-    /// `FMPL_COOP_MIN`, bytes
-    pub coop_min: Option<usize>,
-    /// `FMPL_COOP_PIECE`, bytes
-    pub coop_piece: Option<usize>,
-    /// `FMPL_RING_CHUNK`, bytes
-    pub ring_chunk: Option<usize>,
-    /// `FMPL_TURN_MAX`, bytes
-    pub turn_max: Option<usize>,
     /// `FMPL_TURN_MEMORY`, bytes
     pub turn_memory: usize,
-    /// `FMPL_RING_CHUNKS`
-    pub ring_chunks: Option<usize>,
     /// `FMPL_LOANS`: loans, bytes
     pub loans: (usize, usize),
     /// `FMPL_ANY_SLOTS`
@@ -245,32 +232,8 @@ pub struct Config {
     pub topology: Option<String>,
     /// `FMPL_MCAST_FAR`
     pub far_mcast: FarMcastWay,
-    /// `FMPL_COLL_FAR_BCAST_LONG`, bytes
-    pub far_bcast_long: Option<usize>,
-    /// `FMPL_COLL_FAR_BCAST_MULTICAST`, bytes
-    pub far_bcast_multicast: Option<usize>,
     /// `FMPL_COLL_FAR_ALLREDUCE`
     pub far_allreduce: FarAllreduceWay,
-    /// `FMPL_COLL_FAR_ALLREDUCE_HALVING`, bytes
-    pub far_allreduce_halving: Option<usize>,
-    /// `FMPL_COLL_EXCHANGE_PULL`, bytes
-    pub exchange_pull: Option<usize>,
-    /// `FMPL_COLL_SCAN_CHAIN`, bytes
-    pub scan_chain: Option<usize>,
-    /// `FMPL_COLL_BCAST_PULL`, bytes
-    pub bcast_pull: Option<usize>,
-    /// `FMPL_COLL_REDUCE_PULL`, bytes
-    pub reduce_pull: Option<usize>,
-    /// `FMPL_COLL_ALLREDUCE_PULL`, bytes
-    pub allreduce_pull: Option<usize>,
-    /// `FMPL_COLL_ALLREDUCE_ROOT`, bytes
-    pub allreduce_root: Option<usize>,
-    /// `FMPL_COLL_ALLREDUCE_SLICES`, bytes
-    pub allreduce_slices: Option<usize>,
-    /// `FMPL_COLL_CHUNK`, bytes
-    pub coll_chunk: Option<usize>,
-    /// `FMPL_COLL_PIECE`, bytes
-    pub coll_piece: Option<usize>,
     /// `FMPL_ATTACH_TIMEOUT`, seconds
     pub attach_s: f64,
     /// `FMPL_NETWORK`
@@ -340,14 +303,7 @@ impl Default for Config {
             moves: false,
             spool_bytes: 16 << 20,
             timeout_ms: 10,
-            eager_bytes: None,
-            ring_max: None,
-            turn_max: None,
             turn_memory: 16 << 20,
-            coop_min: None,
-            coop_piece: None,
-            ring_chunk: None,
-            ring_chunks: None,
             loans: (4096, 4 << 30),
             any_slots: 512,
             spread: 0,
@@ -367,24 +323,10 @@ impl Default for Config {
             far_bcast: FarBcastWay::Auto,
             topology: None,
             far_mcast: FarMcastWay::Auto,
-            far_bcast_long: None,
-            far_bcast_multicast: None,
             far_allreduce: FarAllreduceWay::Auto,
-            allreduce_root: None,
-            far_allreduce_halving: None,
-            exchange_pull: None,
-            scan_chain: None,
-            bcast_pull: None,
-            reduce_pull: None,
-            allreduce_pull: None,
-            allreduce_slices: None,
-            coll_chunk: None,
-            coll_piece: None,
             tuning: TuningFile::Auto,
+            numbers: Given::default(),
             distance: None,
-            take_over: None,
-            look_by_clock: None,
-            owe_all: None,
             copy: None,
             attach_s: 30.0,
             start_s: 120.0,
@@ -435,7 +377,7 @@ impl Config {
     /// Reads the environment. The error names the variable, its value and the possible values.
     pub fn from_environment() -> Result<Config> {
         let mut config = Config::default();
-        for s in SETTINGS {
+        for s in settings() {
             if let Ok(value) = std::env::var(s.name) {
                 config.set(s, &value)?;
             }
@@ -455,7 +397,7 @@ impl Config {
             .filter_map(|(name, _)| name.into_string().ok())
             .filter(|n| {
                 n.starts_with("FMPL_")
-                    && !SETTINGS.iter().any(|s| s.name == n)
+                    && !settings().any(|s| s.name == n)
                     && !LAUNCHER_NAMES.contains(&n.as_str())
                     && !n.starts_with("FMPL_TEST_")
                     && !n.starts_with("FMPL_BENCH_")
@@ -466,7 +408,7 @@ impl Config {
 
 /// Says of a variable that looks like a setting that it is none, and which was meant, if one is like it.
 pub fn unknown(name: &str) -> String {
-    match meant(name, SETTINGS.iter().map(|s| s.name)) {
+    match meant(name, settings().map(|s| s.name)) {
         Some(meant) => format!("{name} is no setting of FMPL; did you mean {meant}?"),
         None => format!("{name} is no setting of FMPL; `fmpl info` lists them"),
     }
@@ -491,6 +433,15 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+/// Whether a setting is switched on.
+pub fn on_off(v: &str) -> Option<bool> {
+    match v {
+        "on" | "1" | "yes" | "true" => Some(true),
+        "off" | "0" | "no" | "false" => Some(false),
+        _ => None,
+    }
 }
 
 /// A number of bytes: `4096`, `64k`, `16M`, `1G`.
@@ -535,7 +486,7 @@ mod tests {
     #[test]
     fn bad_values_name_the_possible_ones() {
         let mut c = Config::default();
-        let wait = SETTINGS.iter().find(|s| s.name == "FMPL_WAIT").unwrap();
+        let wait = settings().find(|s| s.name == "FMPL_WAIT").unwrap();
         let e = c.set(wait, "often").unwrap_err();
         assert_eq!(e.code(), Code::Setting);
         assert!(e.detail().contains("FMPL_WAIT=often") && e.detail().contains("adaptive"), "{e}");
@@ -545,7 +496,7 @@ mod tests {
 
     #[test]
     fn loops_are_known_by_their_names() {
-        let setting = SETTINGS.iter().find(|s| s.name == "FMPL_COPY").unwrap();
+        let setting = settings().find(|s| s.name == "FMPL_COPY").unwrap();
         for l in Loop::ALL {
             let mut c = Config::default();
             c.set(setting, l.name()).unwrap();
@@ -556,7 +507,7 @@ mod tests {
 
     #[test]
     fn defaults_as_printed_are_the_defaults() {
-        for s in SETTINGS.iter().filter(|s| !s.default.contains(' ')) {
+        for s in settings().filter(|s| !s.default.contains(' ')) {
             let mut c = Config::default();
             c.set(s, s.default).unwrap();
             assert_eq!(format!("{c:?}"), format!("{:?}", Config::default()), "{}", s.name);

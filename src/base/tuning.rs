@@ -13,12 +13,12 @@
 //! ```
 //!
 //! The file that is built in, [`SHIPPED`], has them all. One that [`find`] finds for this machine comes after it, and the settings after
-//! both: `FMPL_RING_MAX=128k` is the line `ring_max = 128k` for everything that this process does.
+//! both: `FMPL_RING_MAX=128k` is the line `ring_max = 128k` for everything that this process does, and so of every number.
 
 mod find;
 mod read;
 
-use super::config::bytes;
+use super::config::{Setting, bytes, on_off};
 use super::processor::Processor;
 pub use find::{Found, Whence, find, installed_place, user_place};
 pub use read::Damage;
@@ -101,13 +101,11 @@ enum Kind {
 impl Kind {
     fn read(self, text: &str) -> Option<usize> {
         match (self, text) {
-            (Kind::Switch, "on") => Some(1),
-            (Kind::Switch, "off") => Some(0),
+            (Kind::Switch, _) => on_off(text).map(usize::from),
             (Kind::Bytes, "never") => Some(NEVER),
             (Kind::Bytes, _) => bytes(text),
             (Kind::Within(least, most), _) => bytes(text).filter(|n| (least..=most).contains(n)),
             (Kind::Power(least, most), _) => bytes(text).filter(|n| n.is_power_of_two() && (least..=most).contains(n)),
-            _ => None,
         }
     }
 
@@ -115,15 +113,6 @@ impl Kind {
         match self {
             Kind::Switch => if value != 0 { "on" } else { "off" }.into(),
             _ => written(value),
-        }
-    }
-
-    fn values(self) -> String {
-        match self {
-            Kind::Switch => "on | off".into(),
-            Kind::Bytes => "bytes, with k, M or G; never".into(),
-            Kind::Within(least, most) => format!("{least} to {most}"),
-            Kind::Power(least, most) => format!("a power of two from {least} to {most}"),
         }
     }
 }
@@ -143,92 +132,129 @@ struct Key {
     name: &'static str,
     of: Of,
     kind: Kind,
+    /// The values that it takes.
+    values: &'static str,
     field: fn(&mut Crossovers) -> &mut usize,
+    given: fn(&Given) -> Option<usize>,
 }
 
+/// The values that a number takes, in words.
+macro_rules! values {
+    (Switch) => {
+        "on | off"
+    };
+    (Bytes) => {
+        "bytes, with k, M or G; never"
+    };
+    (Within $least:literal, $most:literal) => {
+        concat!($least, " to ", $most)
+    };
+    (Power $least:literal, $most:literal) => {
+        concat!("a power of two from ", $least, " to ", $most)
+    };
+}
+
+/// One row a number: its name in files, its setting, of what it is said, its values, and what it means.
 macro_rules! crossovers {
-    ($($(#[$doc:meta])* $name:ident: $of:ident, $kind:expr;)*) => {
+    ($($name:ident $setting:ident: $of:ident, $kind:ident $(($least:literal, $most:literal))? = $meaning:literal;)*) => {
         /// The numbers for one case.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Crossovers {
-            $($(#[$doc])* pub $name: usize,)*
+            $(#[doc = $meaning] pub $name: usize,)*
         }
 
-        static KEYS: &[Key] = &[
-            $(Key { name: stringify!($name), of: Of::$of, kind: $kind, field: |c| &mut c.$name },)*
-        ];
+        /// Those that hold for this process, whatever the case and the files.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Given {
+            $(#[doc = $meaning] pub $name: Option<usize>,)*
+        }
+
+        impl Given {
+            /// Puts them over what a file says.
+            pub fn over(&self, row: &mut Crossovers) {
+                $(row.$name = self.$name.unwrap_or(row.$name);)*
+            }
+        }
+
+        static KEYS: &[Key] = &[$(Key {
+            name: stringify!($name),
+            of: Of::$of,
+            kind: Kind::$kind $(($least, $most))?,
+            values: values!($kind $($least, $most)?),
+            field: |c| &mut c.$name,
+            given: |g| g.$name,
+        },)*];
+
+        /// The settings that give them.
+        pub static SETTINGS: &[Setting] = &[$(Setting {
+            name: stringify!($setting),
+            default: "tuning table",
+            values: values!($kind $($least, $most)?),
+            meaning: $meaning,
+            set: |c, v| {
+                c.numbers.$name = Some((Kind::$kind $(($least, $most))?).read(v)?);
+                Some(())
+            },
+        },)*];
     };
 }
 
 crossovers! {
-    /// 1: who reads lines that another core writes again and again stores into them ([`super::ownership`]).
-    take_over: Process, Kind::Switch;
-    /// 1: between two looks at a word that another core is about to write the clock's counter is read ([`super::looking`]).
-    look_by_clock: Process, Kind::Switch;
-    /// 1: messages beside their landing are acknowledged by the answer whatever their length, in traffic in turn.
-    owe_all: Process, Kind::Switch;
-    /// Up to this many bytes a message is sent without waiting for its receive.
-    eager: Process, Kind::Bytes;
-    /// From this many nanoseconds on, what it takes to fetch a line that another core has written says that they have no common cache.
-    apart: Process, Kind::Within(1, 1 << 20);
-    /// From this many bytes on no core's own cache keeps a payload: it is copied past the caches.
-    past: Process, Kind::Bytes;
-    /// So many bytes ahead of its stores a copy asks for the lines that it writes. 0: it does not.
-    ahead: Process, Kind::Within(0, 4096);
-    /// Up to this many bytes a message to a waiting receiver goes through the ring.
-    ring_max: Pair, Kind::Bytes;
-    /// Bytes of a chunk of the ring.
-    ring_chunk: Pair, Kind::Power(256, 65536);
-    /// Chunks of the ring that are in use: few, so that they stay in the caches.
-    ring_chunks: Pair, Kind::Within(2, 16);
-    /// Up to this many bytes a message to a waiting receiver goes through memory used in turn. 0: never.
-    turn_max: Pair, Kind::Bytes;
-    /// From this many bytes on such a message is written by the processor's own instruction for strings.
-    turn_string: Pair, Kind::Bytes;
-    /// From one byte more on such a message is written past the receiver's caches.
-    turn_past: Pair, Kind::Bytes;
-    /// From this many bytes on the copying is shared.
-    coop_min: Pair, Kind::Bytes;
-    /// Up to twice these bytes a shared copy is cut in two halves; longer ones into runs of eight times as much.
-    coop_piece: Pair, Kind::Within(4096, 1 << 40);
-    /// Up to this many bytes a blocking send whose receive is posted, but not waited for, goes by the spool.
-    unawaited: Pair, Kind::Bytes;
-    /// The same of `isend`.
-    unawaited_isend: Pair, Kind::Bytes;
-    /// The same of both while a long receive from that rank is posted here: the two exchange messages.
-    unawaited_exchange: Pair, Kind::Bytes;
-    /// From this many bytes on a broadcast is read from the root's memory.
-    coll_bcast_pull: Team, Kind::Bytes;
-    /// From this many bytes on a reduction reads the members' memory.
-    coll_reduce_pull: Team, Kind::Bytes;
-    /// From this many bytes on an allreduce reads the members' memory.
-    coll_allreduce_pull: Team, Kind::Bytes;
-    /// From this many bytes on one member of an allreduce reduces and broadcasts.
-    coll_allreduce_root: Team, Kind::Bytes;
-    /// From this many bytes on each member of an allreduce reduces a slice.
-    coll_allreduce_slices: Team, Kind::Bytes;
-    /// From so many bytes of a member on blocks are copied from the members' memory.
-    coll_exchange_pull: Team, Kind::Bytes;
-    /// From this many bytes on the members of a scan hand their results on.
-    coll_scan_chain: Team, Kind::Bytes;
-    /// Most bytes of a payload that go into a cell.
-    coll_chunk: Team, Kind::Within(64, 8192);
-    /// Bytes of a piece of a copy that several share.
-    coll_piece: Team, Kind::Within(4096, 1 << 40);
-    /// From this many bytes on a broadcast between nodes goes along a chain, or round a ring.
-    coll_far_bcast_long: Team, Kind::Bytes;
-    /// From this many bytes on a broadcast between nodes goes by multicast, if it can.
-    coll_far_bcast_multicast: Team, Kind::Bytes;
-    /// Bytes of a piece that is handed on along a chain between nodes.
-    coll_far_piece: Team, Kind::Within(4096, 1 << 40);
-    /// From this many bytes on an allreduce between nodes halves its vectors.
-    coll_far_allreduce_halving: Team, Kind::Bytes;
-    /// From this many bytes on a multicast to so many nodes is scattered, and gathered by doubling.
-    mcast_doubling: Team, Kind::Bytes;
-    /// From this many bytes on it is gathered round a ring.
-    mcast_ring: Team, Kind::Bytes;
-    /// From this many bytes on it goes along a chain.
-    mcast_chain: Team, Kind::Bytes;
+    take_over FMPL_TAKE_OVER: Process, Switch =
+        "who reads lines that another core writes again and again stores into them, so that they are its own by then";
+    look_by_clock FMPL_LOOK_BY_CLOCK: Process, Switch =
+        "between two looks at what another core is about to write the clock's counter is read, rather than pausing as the processor offers it";
+    owe_all FMPL_OWE_ALL: Process, Switch =
+        "messages of 17 to 768 bytes that go to and fro are acknowledged by the answer, like shorter and longer ones, rather than before it";
+    eager FMPL_EAGER: Process, Bytes =
+        "up to this size a message is sent without waiting for its receive; 0: in standard mode every message waits";
+    apart FMPL_APART: Process, Within(1, 1048576) =
+        "nanoseconds from which on fetching a line that another core has written says that the two have no common cache";
+    past FMPL_PAST: Process, Bytes = "from this size on no core's own cache keeps a payload: it is copied past the caches";
+    ahead FMPL_AHEAD: Process, Within(0, 4096) =
+        "so many bytes ahead of its stores a copy asks for the lines that it writes; 0: it does not";
+    ring_max FMPL_RING_MAX: Pair, Bytes =
+        "up to this size a message to a waiting receiver goes through the ring of chunks, above it by CMA";
+    ring_chunk FMPL_RING_CHUNK: Pair, Power(256, 65536) = "the size of a chunk of the ring";
+    ring_chunks FMPL_RING_CHUNKS: Pair, Within(2, 16) =
+        "how many chunks of the ring are in use: few, so that they stay in the innermost caches";
+    turn_max FMPL_TURN_MAX: Pair, Bytes =
+        "up to this size, 16M at most, a message to a waiting receiver goes through memory that both use in turn";
+    turn_string FMPL_TURN_STRING: Pair, Bytes =
+        "from this size on a message through memory used in turn is written by the processor's own instruction for strings";
+    turn_past FMPL_TURN_PAST: Pair, Bytes =
+        "up to this size a message through memory used in turn is written into the caches, above it past the receiver's";
+    coop_min FMPL_COOP_MIN: Pair, Bytes = "from this size on sender and waiting receiver share the copying";
+    coop_piece FMPL_COOP_PIECE: Pair, Within(4096, 1099511627776) =
+        "up to twice this size a shared copy is cut in two halves, a longer one into runs of eight times as much";
+    unawaited FMPL_UNAWAITED: Pair, Bytes =
+        "up to this size a blocking send whose receive is posted, but not waited for, goes by the spool";
+    unawaited_isend FMPL_UNAWAITED_ISEND: Pair, Bytes =
+        "up to this size an isend whose receive is posted, but not waited for, goes by the spool";
+    unawaited_exchange FMPL_UNAWAITED_EXCHANGE: Pair, Bytes =
+        "the same of both while a long receive from that rank is posted here: the two exchange messages";
+    coll_bcast_pull FMPL_COLL_BCAST_PULL: Team, Bytes = "from this size on a broadcast is copied from the root's memory";
+    coll_reduce_pull FMPL_COLL_REDUCE_PULL: Team, Bytes = "from this size on a reduce reads the ranks' memory";
+    coll_allreduce_pull FMPL_COLL_ALLREDUCE_PULL: Team, Bytes = "from this size on an allreduce reads the ranks' memory";
+    coll_allreduce_root FMPL_COLL_ALLREDUCE_ROOT: Team, Bytes = "from this size on one rank of an allreduce reduces and broadcasts";
+    coll_allreduce_slices FMPL_COLL_ALLREDUCE_SLICES: Team, Bytes = "from this size on each rank of an allreduce reduces a slice";
+    coll_exchange_pull FMPL_COLL_EXCHANGE_PULL: Team, Bytes = "from so many bytes of a rank on blocks are copied from the ranks' memory";
+    coll_scan_chain FMPL_COLL_SCAN_CHAIN: Team, Bytes = "from this size on the ranks of a scan hand their results on";
+    coll_chunk FMPL_COLL_CHUNK: Team, Within(64, 8192) = "how much of a collective call's payload goes into a cell";
+    coll_piece FMPL_COLL_PIECE: Team, Within(4096, 1099511627776) =
+        "the size of the pieces in which the ranks share the copying of a collective call";
+    coll_far_bcast_long FMPL_COLL_FAR_BCAST_LONG: Team, Bytes =
+        "from this size on a broadcast between nodes goes along a chain or round a ring";
+    coll_far_bcast_multicast FMPL_COLL_FAR_BCAST_MULTICAST: Team, Bytes =
+        "from this size on a broadcast between nodes goes by multicast, where a group can be joined";
+    coll_far_piece FMPL_COLL_FAR_PIECE: Team, Within(4096, 1099511627776) =
+        "the size of the pieces that are handed on along a chain between nodes";
+    coll_far_allreduce_halving FMPL_COLL_FAR_ALLREDUCE_HALVING: Team, Bytes =
+        "from this size on an allreduce between nodes halves its vectors";
+    mcast_doubling FMPL_MCAST_DOUBLING: Team, Bytes =
+        "from this size on a multicast between nodes is scattered, and gathered by doubling";
+    mcast_ring FMPL_MCAST_RING: Team, Bytes = "from this size on a multicast between nodes is scattered, and gathered round a ring";
+    mcast_chain FMPL_MCAST_CHAIN: Team, Bytes = "from this size on a multicast between nodes goes along a chain";
 }
 
 /// A condition of a section.
@@ -319,12 +345,18 @@ impl Rows {
         all
     }
 
-    /// Every number's name, its value in this case as a file would have it, and the section that says so.
-    pub fn explain(&self, case: &Case) -> Vec<(&'static str, String, &str)> {
-        let mut all: Vec<(&str, String, &str)> = KEYS.iter().map(|k| (k.name, String::new(), "")).collect();
+    /// Every number's name, its value in this case as a file would have it, and what says so: a section, or the setting that gives it.
+    pub fn explain(&self, case: &Case, given: &Given) -> Vec<(&'static str, String, String)> {
+        let mut all: Vec<(&str, String, String)> =
+            KEYS.iter().map(|k| (k.name, String::new(), String::new())).collect();
         for section in self.sections.iter().filter(|s| s.conditions.iter().all(|c| c.holds(case))) {
             for (key, value) in &section.lines {
-                (all[*key].1, all[*key].2) = (KEYS[*key].kind.write(*value), &section.heading);
+                (all[*key].1, all[*key].2) = (KEYS[*key].kind.write(*value), format!("[{}]", section.heading));
+            }
+        }
+        for ((row, key), setting) in all.iter_mut().zip(KEYS).zip(SETTINGS) {
+            if let Some(value) = (key.given)(given) {
+                (row.1, row.2) = (key.kind.write(value), setting.name.to_owned());
             }
         }
         all

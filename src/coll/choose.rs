@@ -72,7 +72,7 @@ impl Choices {
         let config = &ep.config;
         let copies = config.cma;
         let row = ep.crossovers(members);
-        let pull = |measured: usize, set: Option<usize>| if copies { set.unwrap_or(measured) } else { usize::MAX };
+        let pull = |from: usize| if copies { from } else { usize::MAX };
         Choices {
             barrier: match config.coll_barrier {
                 BarrierWay::Auto if members <= FLAT_MOST => BarrierWay::Flat,
@@ -84,22 +84,22 @@ impl Choices {
             allreduce: config.coll_allreduce,
             exchange: config.coll_exchange,
             scan: config.coll_scan,
-            exchange_pull: pull(row.coll_exchange_pull, config.exchange_pull),
-            scan_chain: config.scan_chain.unwrap_or(row.coll_scan_chain),
-            bcast_pull: pull(row.coll_bcast_pull, config.bcast_pull),
-            reduce_pull: pull(row.coll_reduce_pull, config.reduce_pull),
-            allreduce_pull: pull(row.coll_allreduce_pull, config.allreduce_pull),
-            allreduce_slices: config.allreduce_slices.unwrap_or(row.coll_allreduce_slices),
-            allreduce_root: config.allreduce_root.unwrap_or(row.coll_allreduce_root),
-            chunk: config.coll_chunk.unwrap_or(row.coll_chunk),
-            piece: config.coll_piece.unwrap_or(row.coll_piece),
+            exchange_pull: pull(row.coll_exchange_pull),
+            scan_chain: row.coll_scan_chain,
+            bcast_pull: pull(row.coll_bcast_pull),
+            reduce_pull: pull(row.coll_reduce_pull),
+            allreduce_pull: pull(row.coll_allreduce_pull),
+            allreduce_slices: row.coll_allreduce_slices,
+            allreduce_root: row.coll_allreduce_root,
+            chunk: row.coll_chunk,
+            piece: row.coll_piece,
             between: config.coll_between,
             far_bcast: config.far_bcast,
             far_allreduce: config.far_allreduce,
-            far_bcast_long: config.far_bcast_long.unwrap_or(row.coll_far_bcast_long),
+            far_bcast_long: row.coll_far_bcast_long,
             far_piece: row.coll_far_piece,
-            far_bcast_multicast: config.far_bcast_multicast.unwrap_or(row.coll_far_bcast_multicast),
-            far_allreduce_halving: config.far_allreduce_halving.unwrap_or(row.coll_far_allreduce_halving),
+            far_bcast_multicast: row.coll_far_bcast_multicast,
+            far_allreduce_halving: row.coll_far_allreduce_halving,
             crowded: ep.crowded,
             copies,
             topology: ep.topology.as_ref().map_or(0, |t| 1 << 32 | t.digest() as u64),

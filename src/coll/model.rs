@@ -18,6 +18,7 @@ use crate::base::config::{Config, WaitMode};
 use crate::base::error::Result;
 use crate::base::kernel::{Kind, Operation};
 use crate::base::shadow::{self, Membarrier};
+use crate::base::tuning::Given;
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, PeerRegion};
@@ -58,7 +59,11 @@ pub struct Terms {
 impl Terms {
     /// Two members that take lines over.
     pub fn new() -> Terms {
-        let config = Config { stall_s: 0.0, coll_chunk: Some(64), take_over: Some(true), ..Config::default() };
+        let config = Config {
+            stall_s: 0.0,
+            numbers: Given { coll_chunk: Some(64), take_over: Some(1), ..Given::default() },
+            ..Config::default()
+        };
         Terms { members: 2, config, sleeps: false, refuses_reads: false, fails: false }
     }
 }
@@ -93,7 +98,7 @@ impl Group {
         let config = Config { wait, ..terms.config.clone() };
         shadow::forget();
         crate::wait::configure(&config, n, n);
-        crate::base::ownership::configure(config.take_over == Some(true));
+        crate::base::ownership::configure(config.numbers.take_over == Some(1));
         let ranks: Vec<&'static Endpoint> = (0..n as u32)
             .map(|r| -> &'static Endpoint {
                 Box::leak(Box::new(Endpoint::in_model(r, n as u32, config.clone()).expect(must)))

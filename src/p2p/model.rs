@@ -12,6 +12,7 @@ use crate::base::config::{Config, WaitMode};
 use crate::base::error::Result;
 use crate::base::ownership;
 use crate::base::shadow::{self, Membarrier};
+use crate::base::tuning::Given;
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, Mapping, PLACES_AT, PeerRegion};
@@ -139,20 +140,23 @@ impl World {
             stall_s: 0.0,
             timeout_ms: terms.timeout_ms,
             spool_bytes: terms.spool,
-            eager_bytes: Some(terms.eager),
-            coop_min: Some(terms.coop_min),
-            ring_max: Some(terms.ring_max),
-            turn_max: Some(terms.turn_max),
+            numbers: Given {
+                eager: Some(terms.eager),
+                coop_min: Some(terms.coop_min),
+                ring_max: Some(terms.ring_max),
+                turn_max: Some(terms.turn_max),
+                ring_chunk: Some(terms.ring.0),
+                ring_chunks: Some(terms.ring.1),
+                take_over: Some(1),
+                ..Given::default()
+            },
             any_slots: any_source::model::SLOTS,
             loans: (1, 1 << 20),
-            ring_chunk: Some(terms.ring.0),
-            ring_chunks: Some(terms.ring.1),
-            take_over: Some(true),
             ..Config::default()
         };
         shadow::forget();
         crate::wait::configure(&config, 2, 2);
-        ownership::configure(config.take_over == Some(true));
+        ownership::configure(config.numbers.take_over == Some(1));
         let must = "the memory of a model";
         let rank =
             |r| -> &'static Endpoint { Box::leak(Box::new(Endpoint::in_model(r, 2, config.clone()).expect(must))) };

@@ -163,7 +163,7 @@ impl Endpoint {
     /// Tells a lane whether its sends are synchronous, and whether short ones wait for their receives too.
     pub fn apply_mode(&self, lane: &Lane) {
         let timeout = self.spool.budget(lane.comm()).timeout_ms();
-        let is_patient = timeout > 0 && self.config.eager_bytes == Some(0);
+        let is_patient = timeout > 0 && self.config.numbers.eager == Some(0);
         for (which, applies) in [(SPECIAL_SYNCHRONOUS, timeout < 0), (SPECIAL_PATIENT, is_patient)] {
             match applies {
                 true => lane.special.fetch_or(which, Ordering::AcqRel),

@@ -6,7 +6,7 @@
 use crate::base::config::{Config, Way};
 use crate::base::copying::Copying;
 use crate::base::processor::Processor;
-use crate::base::tuning::{Case, Crossovers, Distance, Rows};
+use crate::base::tuning::{Case, Crossovers, Distance, Given, Rows};
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, TURN_BYTES};
 
 /// The numbers as they hold for this process.
@@ -34,6 +34,7 @@ pub struct Tuning {
     /// What this machine has.
     pub processor: Processor,
     rows: Rows,
+    given: Given,
 }
 
 /// The numbers of a pair of ranks.
@@ -71,33 +72,34 @@ impl Tuning {
 
     /// What these rows say of a processor, and the settings.
     pub fn of(rows: Rows, processor: Processor, config: &Config, crowded: bool) -> Tuning {
-        let take_over = config.take_over.unwrap_or_else(|| rows.take_over(&processor));
+        let given = config.numbers;
+        let take_over = given.take_over.map_or_else(|| rows.take_over(&processor), |on| on != 0);
         let case = |distance| Case { processor: &processor, distance, members: 0, crowded, take_over, network: "" };
         let of = |distance| rows.at(&case(distance));
-        let all = of(Distance::Shared);
-        let eager = config.eager_bytes.unwrap_or(match config.way {
-            Way::Auto => all.eager,
-            Way::Spool => usize::MAX >> 1,
-            _ => 0,
-        });
+        let mut all = of(Distance::Shared);
+        match config.way {
+            Way::Auto => {}
+            Way::Spool => all.eager = usize::MAX >> 1,
+            _ => all.eager = 0,
+        }
+        given.over(&mut all);
+        let eager = all.eager;
         let annex = if config.way == Way::Auto { eager.clamp(ANNEX_BYTES, ANNEX_MOST) } else { ANNEX_BYTES };
-        let pairs = Distance::ALL.map(|distance| Ways::new(&of(distance), config));
-        let apart_ns = all.apart as u32;
-        let look_by_clock = config.look_by_clock.unwrap_or(all.look_by_clock != 0);
-        let owe_all = config.owe_all.unwrap_or(all.owe_all != 0);
+        let pairs = Distance::ALL.map(|distance| Ways::new(of(distance), config));
         Tuning {
             way: config.way,
             eager,
             annex,
             take_over,
-            look_by_clock,
-            owe_all,
-            apart_ns,
+            look_by_clock: all.look_by_clock != 0,
+            owe_all: all.owe_all != 0,
+            apart_ns: all.apart as u32,
             past: all.past,
             ahead: all.ahead,
             pairs,
             processor,
             rows,
+            given,
         }
     }
 
@@ -110,7 +112,10 @@ impl Tuning {
     /// The numbers of ranks that call together.
     pub fn team(&self, members: usize, crowded: bool, network: &str) -> Crossovers {
         let (processor, take_over) = (&self.processor, self.take_over);
-        self.rows.at(&Case { processor, distance: Distance::Shared, members, crowded, take_over, network })
+        let mut row =
+            self.rows.at(&Case { processor, distance: Distance::Shared, members, crowded, take_over, network });
+        self.given.over(&mut row);
+        row
     }
 }
 
@@ -120,28 +125,31 @@ impl Ways {
         if n >= self.turn_string { Copying::String } else { Copying::Cached }
     }
 
-    fn new(row: &Crossovers, config: &Config) -> Ways {
-        let (mut ring_max, mut turn_max, mut coop_min) = (row.ring_max, row.turn_max, row.coop_min);
+    fn new(mut row: Crossovers, config: &Config) -> Ways {
         match config.way {
             Way::Auto => {}
-            Way::Ring => (ring_max, turn_max) = (usize::MAX, 0),
-            Way::Turn => (ring_max, turn_max) = (usize::MAX, TURN_BYTES),
-            Way::Coop => (coop_min, turn_max) = (0, 0),
-            Way::Spool | Way::Store | Way::Cma => turn_max = 0,
+            Way::Ring => (row.ring_max, row.turn_max) = (usize::MAX, 0),
+            Way::Turn => (row.ring_max, row.turn_max) = (usize::MAX, TURN_BYTES),
+            Way::Coop => (row.coop_min, row.turn_max) = (0, 0),
+            Way::Spool | Way::Store | Way::Cma => row.turn_max = 0,
         }
+        // Who says how far the ring goes says where copying twice pays.
+        if let Some(n) = config.numbers.ring_max {
+            (row.unawaited, row.unawaited_isend, row.unawaited_exchange) = (n / 4, n, n);
+        }
+        config.numbers.over(&mut row);
         Ways {
-            ring_max: config.ring_max.unwrap_or(ring_max),
-            turn_max: config.turn_max.unwrap_or(turn_max).min(TURN_BYTES),
+            ring_max: row.ring_max,
+            turn_max: row.turn_max.min(TURN_BYTES),
             turn_string: row.turn_string,
             turn_past: row.turn_past,
-            ring_chunk_log: config.ring_chunk.unwrap_or(row.ring_chunk).trailing_zeros(),
-            ring_chunks: config.ring_chunks.unwrap_or(row.ring_chunks),
-            coop_min: config.coop_min.unwrap_or(coop_min),
-            coop_piece: config.coop_piece.unwrap_or(row.coop_piece),
-            // Who says how far the ring goes says where copying twice pays.
-            unawaited: config.ring_max.map_or(row.unawaited, |n| n / 4),
-            unawaited_isend: config.ring_max.unwrap_or(row.unawaited_isend),
-            unawaited_exchange: config.ring_max.unwrap_or(row.unawaited_exchange),
+            ring_chunk_log: row.ring_chunk.trailing_zeros(),
+            ring_chunks: row.ring_chunks,
+            coop_min: row.coop_min,
+            coop_piece: row.coop_piece,
+            unawaited: row.unawaited,
+            unawaited_isend: row.unawaited_isend,
+            unawaited_exchange: row.unawaited_exchange,
         }
     }
 }
@@ -160,6 +168,10 @@ mod tests {
         Tuning::of(rows(text), processor, config, false)
     }
 
+    fn given(numbers: Given) -> Config {
+        Config { numbers, ..Config::default() }
+    }
+
     #[test]
     fn a_pair_has_the_numbers_of_its_distance() {
         let t = tuning("[distance apart]\nring_max = 8k\nunawaited_isend = 1k", &Config::default());
@@ -170,7 +182,7 @@ mod tests {
 
     #[test]
     fn settings_hold_at_both_distances() {
-        let config = Config { ring_max: Some(4096), ring_chunk: Some(512), ..Config::default() };
+        let config = given(Given { ring_max: Some(4096), ring_chunk: Some(512), ..Given::default() });
         let t = tuning("[distance apart]\nring_max = 8k\nring_chunk = 4k", &config);
         for d in Distance::ALL {
             let w = t.pair(d);
@@ -199,7 +211,7 @@ mod tests {
     fn who_takes_lines_over_is_said_by_the_row_or_by_the_setting() {
         let on = "[any]\ntake_over = on";
         assert!(tuning(on, &Config::default()).take_over);
-        assert!(!tuning(on, &Config { take_over: Some(false), ..Config::default() }).take_over);
+        assert!(!tuning(on, &given(Given { take_over: Some(0), ..Given::default() })).take_over);
         assert_eq!(tuning(on, &Config::default()).team(2, false, "").coll_allreduce_slices, 512 << 10);
         assert_eq!(
             tuning("[any]\ntake_over = off", &Config::default()).team(2, false, "").coll_allreduce_slices,

@@ -344,14 +344,14 @@ fn arena_broadcast_is_pulled() {
 
 #[test]
 fn arena_broadcast_is_shared() {
-    let pieces = |c: &mut Config| (c.coll_bcast, c.coll_piece) = (BcastWay::Coop, Some(32));
+    let pieces = |c: &mut Config| (c.coll_bcast, c.numbers.coll_piece) = (BcastWay::Coop, Some(32));
     bcast_from_memory("arena_broadcast_is_shared", with(2, pieces), 2);
 }
 
 #[test]
 fn arena_reduction_is_pulled() {
     let pieces = |c: &mut Config| {
-        (c.coll_allreduce, c.coll_reduce, c.coll_piece) = (AllreduceWay::Pull, ReduceWay::Pull, Some(32));
+        (c.coll_allreduce, c.coll_reduce, c.numbers.coll_piece) = (AllreduceWay::Pull, ReduceWay::Pull, Some(32));
     };
     let terms = Terms { fails: true, ..with(2, pieces) };
     members("arena_reduction_is_pulled", terms, 2, |m| {
@@ -389,7 +389,7 @@ fn arena_blocks_are_pulled() {
 /// Member 2 has room for less than the root broadcasts: all are told, and nobody writes into a buffer whose call has returned.
 #[test]
 fn arena_failed_calls_settle() {
-    let pieces = |c: &mut Config| (c.coll_bcast, c.coll_piece) = (BcastWay::Coop, Some(32));
+    let pieces = |c: &mut Config| (c.coll_bcast, c.numbers.coll_piece) = (BcastWay::Coop, Some(32));
     let terms = Terms { fails: true, ..with(3, pieces) };
     members("arena_failed_calls_settle", terms, 2, |m| {
         let bytes = if m.me() == 2 { 2 * LONG } else { 4 * LONG };
@@ -455,7 +455,7 @@ fn arena_lengths_differ() {
 /// The kernel refuses the reader, whose call fails, while the root writes into its buffer.
 #[test]
 fn arena_refused_reader_settles() {
-    let pieces = |c: &mut Config| (c.coll_bcast, c.coll_piece) = (BcastWay::Coop, Some(32));
+    let pieces = |c: &mut Config| (c.coll_bcast, c.numbers.coll_piece) = (BcastWay::Coop, Some(32));
     let terms = Terms { fails: true, refuses_reads: true, ..with(2, pieces) };
     members("arena_refused_reader_settles", terms, 3, |m| {
         let at = if m.me() == 0 { watched(m, 0, &vector(0, 0, LONG)) } else { m.memory(1, 0).cast() };

@@ -1,9 +1,9 @@
-//! The table of settings. Long because it is one table, an entry for each.
+//! The table of settings but for the numbers of tuning files. Long because it is one table, an entry for each.
 
 use super::ways::Named;
 use super::*;
 
-/// Every setting, in the order in which `fmpl info` prints them.
+/// These settings, in the order in which `fmpl info` prints them.
 pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_WAIT",
@@ -74,27 +74,6 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
-        name: "FMPL_TAKE_OVER",
-        default: "tuning table",
-        values: "on | off",
-        meaning: "who reads lines that another core writes again and again stores into them, so that they are its own by then",
-        set: |c, v| on_off(v).map(|b| c.take_over = Some(b)),
-    },
-    Setting {
-        name: "FMPL_LOOK_BY_CLOCK",
-        default: "tuning table",
-        values: "on | off",
-        meaning: "between two looks at what another core is about to write the clock's counter is read, rather than pausing as the processor offers it",
-        set: |c, v| on_off(v).map(|b| c.look_by_clock = Some(b)),
-    },
-    Setting {
-        name: "FMPL_OWE_ALL",
-        default: "tuning table",
-        values: "on | off",
-        meaning: "messages of 17 to 768 bytes that go to and fro are acknowledged by the answer, like shorter and longer ones, rather than before it",
-        set: |c, v| on_off(v).map(|b| c.owe_all = Some(b)),
-    },
-    Setting {
         name: "FMPL_MOVE",
         default: "off",
         values: "on | off",
@@ -123,62 +102,11 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| v.parse().ok().filter(|t| *t >= -1).map(|t| c.timeout_ms = t),
     },
     Setting {
-        name: "FMPL_EAGER",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "up to this size a message is sent without waiting for its receive; 0: in standard mode every message waits",
-        set: |c, v| bytes(v).map(|n| c.eager_bytes = Some(n)),
-    },
-    Setting {
-        name: "FMPL_RING_MAX",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "up to this size a message to a waiting receiver goes through the ring of chunks, above it by CMA",
-        set: |c, v| bytes(v).map(|n| c.ring_max = Some(n)),
-    },
-    Setting {
-        name: "FMPL_TURN_MAX",
-        default: "tuning table",
-        values: "bytes, with k, M or G; 0 = never",
-        meaning: "up to this size, 16M at most, a message to a waiting receiver goes through memory that both use in turn",
-        set: |c, v| bytes(v).map(|n| c.turn_max = Some(n)),
-    },
-    Setting {
         name: "FMPL_TURN_MEMORY",
         default: "16M",
         values: "bytes, with k, M or G",
         meaning: "the most memory of that kind that this rank writes to, for all peers together",
         set: |c, v| bytes(v).map(|n| c.turn_memory = n),
-    },
-    Setting {
-        name: "FMPL_RING_CHUNK",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "the size of a chunk of the ring",
-        set: |c, v| {
-            bytes(v).filter(|n| n.is_power_of_two() && (256..=65536).contains(n)).map(|n| c.ring_chunk = Some(n))
-        },
-    },
-    Setting {
-        name: "FMPL_RING_CHUNKS",
-        default: "tuning table",
-        values: "2 to 16",
-        meaning: "the chunks of the ring: few, so that they stay in the innermost caches",
-        set: |c, v| v.parse().ok().filter(|n| (2..=16).contains(n)).map(|n| c.ring_chunks = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COOP_MIN",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on sender and waiting receiver share the copying",
-        set: |c, v| bytes(v).map(|n| c.coop_min = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COOP_PIECE",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "the size of the pieces in which the copying is shared",
-        set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coop_piece = Some(n)),
     },
     Setting {
         name: "FMPL_LOANS",
@@ -323,20 +251,6 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| choose(&mut c.far_bcast, v),
     },
     Setting {
-        name: "FMPL_COLL_FAR_BCAST_LONG",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this many bytes on a broadcast between nodes goes along a chain or round a ring",
-        set: |c, v| bytes(v).map(|n| c.far_bcast_long = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_FAR_BCAST_MULTICAST",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this many bytes on a broadcast between nodes goes by multicast, where a group can be joined",
-        set: |c, v| bytes(v).map(|n| c.far_bcast_multicast = Some(n)),
-    },
-    Setting {
         name: "FMPL_MCAST_FAR",
         default: "auto",
         values: FarMcastWay::VALUES,
@@ -364,76 +278,6 @@ pub static SETTINGS: &[Setting] = &[
             };
             Some(())
         },
-    },
-    Setting {
-        name: "FMPL_COLL_BCAST_PULL",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on a broadcast is copied from the root's memory",
-        set: |c, v| bytes(v).map(|n| c.bcast_pull = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_REDUCE_PULL",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on a reduce reads the ranks' memory",
-        set: |c, v| bytes(v).map(|n| c.reduce_pull = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_ALLREDUCE_PULL",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on an allreduce reads the ranks' memory",
-        set: |c, v| bytes(v).map(|n| c.allreduce_pull = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_ALLREDUCE_ROOT",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on one rank of an allreduce reduces and broadcasts",
-        set: |c, v| bytes(v).map(|n| c.allreduce_root = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_ALLREDUCE_SLICES",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on each rank of an allreduce reduces a slice",
-        set: |c, v| bytes(v).map(|n| c.allreduce_slices = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_EXCHANGE_PULL",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from so many bytes of a rank on blocks are copied from the ranks' memory",
-        set: |c, v| bytes(v).map(|n| c.exchange_pull = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_SCAN_CHAIN",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on the ranks of a scan hand their results on",
-        set: |c, v| bytes(v).map(|n| c.scan_chain = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_FAR_ALLREDUCE_HALVING",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "from this size on an allreduce between nodes halves its vectors",
-        set: |c, v| bytes(v).map(|n| c.far_allreduce_halving = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_CHUNK",
-        default: "tuning table",
-        values: "bytes, from 1k to 8k",
-        meaning: "how much of a collective call's payload goes into a cell",
-        set: |c, v| bytes(v).filter(|n| (1024..=8192).contains(n)).map(|n| c.coll_chunk = Some(n)),
-    },
-    Setting {
-        name: "FMPL_COLL_PIECE",
-        default: "tuning table",
-        values: "bytes, with k, M or G",
-        meaning: "the size of the pieces in which the ranks share the copying of a collective call",
-        set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coll_piece = Some(n)),
     },
     Setting {
         name: "FMPL_ATTACH_TIMEOUT",
@@ -666,12 +510,4 @@ fn one_of<T: Copy>(values: &[(&str, T)], name: &str) -> Option<T> {
 /// Sets a setting to the one of its values that has this name.
 fn choose<T: Named>(setting: &mut T, name: &str) -> Option<()> {
     one_of(T::NAMED, name).map(|value| *setting = value)
-}
-
-fn on_off(v: &str) -> Option<bool> {
-    match v {
-        "on" | "1" | "yes" | "true" => Some(true),
-        "off" | "0" | "no" | "false" => Some(false),
-        _ => None,
-    }
 }

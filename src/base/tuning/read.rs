@@ -107,7 +107,7 @@ fn number_of(line: &str, section: &Section) -> Result<(usize, usize), String> {
     let (name, value) = line.split_once('=').ok_or("neither a [section] nor NAME = VALUE")?;
     let (name, value) = (name.trim(), value.trim());
     let key = KEYS.iter().position(|k| k.name == name).ok_or_else(|| format!("there is no number \"{name}\""))?;
-    let Key { of, kind, .. } = KEYS[key];
+    let Key { of, kind, values, .. } = KEYS[key];
     if !section.conditions.iter().all(|c| c.fits(of)) {
         return Err(match of {
             Of::Process => format!("{name} holds for all that a process does: by the processor only"),
@@ -115,6 +115,6 @@ fn number_of(line: &str, section: &Section) -> Result<(usize, usize), String> {
             Of::Team => format!("{name} must be the same for all who call together: not by the distance of two"),
         });
     }
-    let number = kind.read(value).ok_or_else(|| format!("{name} = {value}: possible values: {}", kind.values()))?;
+    let number = kind.read(value).ok_or_else(|| format!("{name} = {value}: possible values: {values}"))?;
     Ok((key, number))
 }

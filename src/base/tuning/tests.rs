@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::config::Config;
 use proptest::prelude::*;
 
 fn amd(family: u32, model: u32) -> Processor {
@@ -81,12 +82,37 @@ fn what_is_explained_is_what_holds() {
     let p = amd(25, 1);
     for distance in Distance::ALL {
         let case = Case { distance, ..case(&p) };
-        let all = rows.explain(&case);
+        let all = rows.explain(&case, &Given::default());
         let lines: String = all.iter().map(|(name, value, _)| format!("{name} = {value}\n")).collect();
-        let from = |name: &str| all.iter().find(|l| l.0 == name).unwrap().2;
-        assert_eq!(from("ring_max"), if distance == Distance::Apart { "distance apart" } else { "any" });
-        assert_eq!(from("take_over"), "vendor AuthenticAMD");
+        let from = |name: &str| all.iter().find(|l| l.0 == name).unwrap().2.as_str();
+        assert_eq!(from("ring_max"), if distance == Distance::Apart { "[distance apart]" } else { "[any]" });
+        assert_eq!(from("take_over"), "[vendor AuthenticAMD]");
         assert_eq!(Rows::read(&format!("{FORMAT}\n[any]\n{lines}")).unwrap().at(&case), rows.at(&case));
+    }
+}
+
+/// Each number has the setting of its name, which takes the values that a file may have, and says so where numbers are explained.
+#[test]
+fn every_number_has_a_setting() {
+    for (key, setting) in KEYS.iter().zip(SETTINGS) {
+        assert_eq!(setting.name, format!("FMPL_{}", key.name.to_uppercase()));
+        let mut config = Config::default();
+        let value = match key.kind {
+            Kind::Switch => "on",
+            Kind::Bytes => "never",
+            Kind::Within(_, most) | Kind::Power(_, most) => &most.to_string(),
+        };
+        assert_eq!((setting.set)(&mut config, value), Some(()), "{}={value}", setting.name);
+        assert_eq!((setting.set)(&mut config, "many"), None, "{}", setting.name);
+        let mut row = Crossovers::default();
+        config.numbers.over(&mut row);
+        assert_eq!(Some(*(key.field)(&mut row)), key.kind.read(value));
+        *(key.field)(&mut row) = 0;
+        assert_eq!(row, Crossovers::default(), "{} gives another number", setting.name);
+        let (intel, rows) = (intel(), Rows::shipped());
+        let explained = rows.explain(&case(&intel), &config.numbers);
+        let own = explained.iter().find(|l| l.0 == key.name).unwrap();
+        assert_eq!((key.kind.read(&own.1), own.2.as_str()), (key.kind.read(value), setting.name));
     }
 }
 
@@ -113,7 +139,7 @@ fn what_cannot_be_read_names_its_line() {
         ("fmpl tuning 1\n[any]\nring_max = often\n", 3, "possible values: bytes"),
         ("fmpl tuning 1\n[any]\nring_chunk = 3k\n", 3, "power of two"),
         ("fmpl tuning 1\n[any]\nring_chunks = 1\n", 3, "2 to 16"),
-        ("fmpl tuning 1\n[any]\ntake_over = 1\n", 3, "on | off"),
+        ("fmpl tuning 1\n[any]\ntake_over = much\n", 3, "on | off"),
         ("fmpl tuning 1\n[distance apart]\neager = 1k\n", 3, "by the processor only"),
         ("fmpl tuning 1\n[distance apart]\ncoll_piece = 64k\n", 3, "the same for all"),
         ("fmpl tuning 1\n[members 2]\nring_max = 64k\n", 3, "no members"),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use fmpl::base::config::{Config, SETTINGS, Setting, meant};
+use fmpl::base::config::{Config, Setting, meant, settings};
 use fmpl::base::copying::{self, Loop};
 use fmpl::base::processor::Processor;
 use fmpl::base::tuning::{Case, Distance, Found, Whence, find};
@@ -21,13 +21,13 @@ pub fn main(names: &[String], json: bool) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let has = |s: &&Setting| names.iter().any(|name| s.name.contains(&name.to_uppercase()));
-    let found: Vec<&Setting> = SETTINGS.iter().filter(has).collect();
+    let found: Vec<&Setting> = settings().filter(has).collect();
     match json {
         true => println!("{:#}", json!({ "settings": found.iter().map(|s| setting_as_json(s)).collect::<Vec<_>>() })),
         false => found.iter().for_each(|s| setting(s)),
     }
     if found.is_empty() {
-        let like = |name: &String| meant(&name.to_uppercase(), SETTINGS.iter().map(|s| s.name));
+        let like = |name: &String| meant(&name.to_uppercase(), settings().map(|s| s.name));
         let mend = match names.iter().find_map(like) {
             Some(like) => format!("did you mean {like}?"),
             None => "without a name all are listed".into(),
@@ -56,17 +56,19 @@ fn setting_as_json(s: &Setting) -> Value {
 fn as_json() -> Value {
     let processor = Processor::here();
     copies();
-    let numbers = Config::from_environment().and_then(|config| find(&config, &processor)).map(|found| {
-        let [near, far] = explained(&found, &processor);
-        let one = |(near, far): (&Number<'_>, &Number<'_>)| {
-            (near.0.to_owned(), json!({ "near": near.1, "far": far.1, "near_from": near.2, "far_from": far.2 }))
-        };
-        let file = match &found.whence {
-            Whence::BuiltIn => Value::Null,
-            Whence::File(path) => json!(path),
-        };
-        json!({ "file": file, "numbers": Value::Object(near.iter().zip(&far).map(one).collect()) })
-    });
+    let numbers = Config::from_environment().and_then(|config| Ok((find(&config, &processor)?, config))).map(
+        |(found, config)| {
+            let [near, far] = explained(&found, &config, &processor);
+            let one = |(near, far): (&Number, &Number)| {
+                (near.0.to_owned(), json!({ "near": near.1, "far": far.1, "near_from": near.2, "far_from": far.2 }))
+            };
+            let file = match &found.whence {
+                Whence::BuiltIn => Value::Null,
+                Whence::File(path) => json!(path),
+            };
+            json!({ "file": file, "numbers": Value::Object(near.iter().zip(&far).map(one).collect()) })
+        },
+    );
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "build": if cfg!(debug_assertions) { "debug" } else { "release" },
@@ -78,7 +80,7 @@ fn as_json() -> Value {
         "processor": processor.to_string(),
         "tuning": numbers.unwrap_or_else(|e| json!({ "error": e.to_string() })),
         "machine": doctor::as_json(&doctor::examine()),
-        "settings": SETTINGS.iter().map(setting_as_json).collect::<Vec<_>>(),
+        "settings": settings().map(setting_as_json).collect::<Vec<_>>(),
         "unknown_settings": Config::unknown_names(),
     })
 }
@@ -102,7 +104,7 @@ fn all() {
         println!("{mark} {:<24} {}", f.name, f.found);
     }
     println!("\nSettings (environment variables):");
-    SETTINGS.iter().for_each(setting);
+    settings().for_each(setting);
     let unknown = Config::unknown_names();
     if !unknown.is_empty() {
         println!("\nNo settings of ours, so without effect: {}", unknown.join(", "));
@@ -122,27 +124,29 @@ fn tuning() {
     let processor = Processor::here();
     println!("processor            {processor}");
     // A wrong setting is for the doctor to name.
-    let Ok(found) = Config::from_environment().and_then(|config| find(&config, &processor)) else { return };
+    let Ok(config) = Config::from_environment() else { return };
+    let Ok(found) = find(&config, &processor) else { return };
     match &found.whence {
         Whence::BuiltIn => println!("tuning               what is built in (fmpl tune measures this machine)"),
         Whence::File(path) => println!("tuning               {}, after what is built in", path.display()),
     }
-    let [near, far] = explained(&found, &processor);
-    println!("  {:<28} {:<10} {:<10} by the section", "numbers (of two ranks)", "near", "far");
+    let [near, far] = explained(&found, &config, &processor);
+    println!("  {:<28} {:<10} {:<10} by the section, or the setting", "numbers (of two ranks)", "near", "far");
     for (near, far) in near.iter().zip(&far) {
-        let from = if near.2 == far.2 { format!("[{}]", near.2) } else { format!("[{}], [{}]", near.2, far.2) };
+        let from = if near.2 == far.2 { near.2.clone() } else { format!("{}, {}", near.2, far.2) };
         println!("  {:<28} {:<10} {:<10} {from}", near.0, near.1, far.1);
     }
 }
 
-/// A number of the tuning file: its name, its value, and the section from which that comes.
-type Number<'a> = (&'static str, String, &'a str);
+/// A number of the tuning file: its name, its value, and the section or the setting from which that comes.
+type Number = (&'static str, String, String);
 
 /// The numbers of two ranks, on near and on far cores.
-fn explained<'a>(found: &'a Found, processor: &Processor) -> [Vec<Number<'a>>; 2] {
-    let take_over = found.rows.take_over(processor);
+fn explained(found: &Found, config: &Config, processor: &Processor) -> [Vec<Number>; 2] {
+    let given = &config.numbers;
+    let take_over = given.take_over.map_or_else(|| found.rows.take_over(processor), |on| on != 0);
     let of = |distance| {
-        found.rows.explain(&Case { processor, distance, members: 2, crowded: false, take_over, network: "" })
+        found.rows.explain(&Case { processor, distance, members: 2, crowded: false, take_over, network: "" }, given)
     };
     [of(Distance::Shared), of(Distance::Apart)]
 }

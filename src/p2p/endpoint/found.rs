@@ -1,7 +1,7 @@
 //! What this rank has found at init, in a line: for `FMPL_LOG=info`.
 
 use super::*;
-use crate::base::config::SETTINGS;
+use crate::base::config::settings;
 use crate::base::copying;
 
 impl Endpoint {
@@ -16,8 +16,7 @@ impl Endpoint {
         let cma = if self.config.cma { "by the kernel where it allows it" } else { "not by the kernel" };
         let ordered =
             if self.region.header().is_reached() { "" } else { "; membarrier is refused: sleepers look by the clock" };
-        let settings: Vec<String> = SETTINGS
-            .iter()
+        let settings: Vec<String> = settings()
             .filter_map(|s| Some((s, std::env::var(s.name).ok()?)))
             .filter(|(s, value)| value != s.default)
             .map(|(s, value)| format!("{}={value}", s.name))
