@@ -64,14 +64,14 @@ struct Model {
 const CONTEXT: [(&str, f64); 4] = [
     ("lanes", 12288.),
     ("lanes: numbers and sides of their indices", 8192.),
-    ("between nodes: state of indices", 1288.),
-    ("between nodes: links with peers", 1016.),
+    ("between nodes: state of indices", 1480.),
+    ("between nodes: links with peers", 1024.),
 ];
 /// Of a context too: the fronts of 32 indices, and the lane's page. The fronts of the library's own 32 come with each peer in a tree of nodes.
 const FRONTS: f64 = 12288.;
 const LIBRARY_FRONTS: f64 = 8192.;
 /// The annexes of a rank, over TCP.
-const ANNEXES: f64 = 8. * 20480.;
+const ANNEXES: f64 = 6. * 20480.;
 /// A communicator, for a rank: in a job of 4, and more each time that it doubles.
 const COMMUNICATOR: [f64; 2] = [1488., 680.];
 /// The table of registrations, for each.

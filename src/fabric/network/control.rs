@@ -56,7 +56,7 @@ pub const ANNEX_PARTS: usize = 2;
 /// See above.
 pub const ANNEX_PART: usize = 8 << 10;
 /// Annexes of a process at most.
-pub const ANNEXES_MOST: usize = 8;
+pub const ANNEXES_MOST: usize = 6;
 pub(super) const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
 
 /// This process on the fabric.
@@ -276,10 +276,12 @@ impl Fabric {
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let bounces = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).len() * BOUNCE_BYTES;
         let links = self.links();
+        let annexes: usize = links.iter().map(|link| link.annex_bytes()).sum();
         let windows: usize = links.iter().map(|link| link.window_bytes() + link.pair_bytes()).sum();
         vec![
             ("between nodes: links with peers", (links.len() * size_of::<Link>()) as u64),
-            ("between nodes: fronts and pages of lanes", windows as u64),
+            ("between nodes: fronts and pages of lanes", windows.saturating_sub(annexes) as u64),
+            ("between nodes: annexes of lanes", annexes as u64),
             ("between nodes: bounce buffers", bounces as u64),
             ("between nodes: table of kept registrations", self.shared.cache.memory() as u64),
             ("between nodes: how busy peers are", self.shared.switching.bytes() as u64),

@@ -296,6 +296,10 @@ impl Link {
     pub(in crate::fabric::network) fn window_bytes(&self) -> usize {
         self.windows().all.values().map(|w| w.memory.there()).sum()
     }
+    /// Of these, bytes of annexes.
+    pub(in crate::fabric::network) fn annex_bytes(&self) -> usize {
+        self.windows().all.values().filter(|w| w.counted.is_some()).map(|w| w.memory.there()).sum()
+    }
     /// The first page of a lane whose number fits, if it is known where the peer's is.
     pub fn find_window(&self, fits: impl Fn(u64) -> bool) -> Option<Arc<Window>> {
         let windows = self.windows();
