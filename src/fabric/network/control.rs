@@ -208,6 +208,10 @@ impl Fabric {
     pub fn forgotten(&self) -> u64 {
         self.shared.forgotten.load(Ordering::Relaxed)
     }
+    /// Peers that were let in beyond what there is room for, since nobody was forgotten for long.
+    pub fn let_in(&self) -> u64 {
+        self.shared.lock().crowd.beyond()
+    }
     /// Where peers are reached by several ways: turns that were connected, that had rings, connections given up for others, turns that the peer
     /// had no place for, peers that were connected again soon, and turns by connections that had been kept.
     pub fn switches(&self) -> Option<[u64; 6]> {

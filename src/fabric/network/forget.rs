@@ -104,6 +104,8 @@ pub(super) struct Crowd {
     full_ns: u64,
     forgot_ns: u64,
     beyond_ns: u64,
+    /// Let in beyond what there is room for, so far.
+    beyond: u64,
 }
 
 impl Crowd {
@@ -120,8 +122,14 @@ impl Crowd {
             && now.saturating_sub(self.beyond_ns) > STUCK_NS[1];
         if stuck {
             self.beyond_ns = now;
+            self.beyond += 1;
         }
         stuck
+    }
+
+    /// How many were let in beyond what there is room for.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// A stranger is put off: for how many milliseconds.

@@ -99,8 +99,8 @@ struct Look {
     kernel: u64,
     /// As the kernel counts all of this process: resident, its proportion of what is shared, and what is shared.
     process: [u64; 3],
-    /// Peers that are known between nodes, contexts, connections, and forgotten so far.
-    counts: [u64; 4],
+    /// Peers that are known between nodes, contexts, connections; forgotten so far, and let in beyond the budget.
+    counts: [u64; 5],
 }
 
 impl Look {
@@ -108,7 +108,8 @@ impl Look {
         // What the allocator keeps for the next who asks is nobody's.
         fmpl::base::system::trim();
         let rollup = |name: &str| proc_kb("/proc/self/smaps_rollup", name) as u64 * 1024;
-        let links = endpoint()?.fabric_here().map_or(0, |fabric| fabric.links().len());
+        let (links, let_in) =
+            endpoint()?.fabric_here().map_or((0, 0), |fabric| (fabric.links().len(), fabric.let_in()));
         let counter = |which: Counter| job.counter(which);
         Ok(Look {
             parts: memory()?,
@@ -119,6 +120,7 @@ impl Look {
                 counter(Counter::RdmaContexts)?,
                 counter(Counter::RdmaPairs)?,
                 counter(Counter::RdmaForgotten)?,
+                let_in,
             ],
         })
     }
@@ -126,13 +128,13 @@ impl Look {
         let parts: serde_json::Map<String, Value> =
             self.parts.iter().map(|p| (p.name.to_owned(), json!(p.bytes))).collect();
         let [rss, pss, shared] = self.process;
-        let [links, contexts, connections, forgotten] = self.counts;
+        let [links, contexts, connections, forgotten, let_in] = self.counts;
         json!({
             "parts": parts,
             "all": self.parts.iter().map(|p| p.bytes).sum::<u64>(),
             "kernel": self.kernel,
             "rss": rss, "pss": pss, "shared": shared,
-            "peers": links, "contexts": contexts, "connections": connections, "forgotten": forgotten,
+            "peers": links, "contexts": contexts, "connections": connections, "forgotten": forgotten, "let_in": let_in,
         })
     }
 }
@@ -283,6 +285,7 @@ fn shown(found: &Value) -> String {
         ("contexts", "contexts"),
         ("connections", "connections"),
         ("forgotten", "peers forgotten"),
+        ("let_in", "peers let in beyond the budget, since nobody was forgotten for a second"),
     ];
     let all = all.iter().map(|(key, name)| row(&|at| n(at, key), name));
     std::iter::once(head).chain(parts).chain(all).collect::<Vec<_>>().join("\n")
