@@ -21,7 +21,8 @@ use crate::fabric::network::link::PIECES;
 use crate::fabric::served::frame::{HEADER, Header, Kind, Name};
 use crate::fabric::served::held_back::HeldBack;
 use crate::fabric::served::port::Reached;
-use inn::{Asked, BUFFER, In};
+pub(super) use inn::Buffer;
+use inn::{Asked, In};
 use out::{Out, Part, iov};
 
 mod inn;
@@ -364,7 +365,7 @@ impl Pair for Connection {
         io::Error::from_raw_os_error(code).to_string()
     }
     fn bytes(&self) -> usize {
-        BUFFER
+        lock(&self.inn).bytes()
     }
     fn shorten_queue(&self, _entries: u32) -> Result<()> {
         Err(Error::new(Code::Unsupported, "TCP has no completion queue"))

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use super::connection::Connection;
+use super::connection::{Buffer, Connection};
 use super::socket::{Terms, Watch};
 use crate::fabric::network::device::DeviceError;
 use crate::fabric::served::memory::Memory;
@@ -26,6 +26,8 @@ pub(super) struct Home {
     pub owing: AtomicUsize,
     /// By their numbers; and all of them where they are few.
     pub all: RwLock<BTreeMap<u32, Weak<Connection>>>,
+    /// Of who receives.
+    pub buffer: Mutex<Buffer>,
     pub news: News,
     pub sleeper: Sleeper,
 }
@@ -39,6 +41,7 @@ impl Home {
             terms,
             owing: AtomicUsize::new(0),
             all: RwLock::default(),
+            buffer: Mutex::default(),
             news: News::default(),
             sleeper,
         }

@@ -13,8 +13,8 @@ use crate::fabric::served::frame::{HEADER, Header, Kind, word};
 use crate::fabric::served::memory::put;
 use crate::fabric::tcp::socket;
 
-/// Bytes that are received before it is known what they are for.
-pub(super) const BUFFER: usize = 8 << 10;
+/// Bytes that are received at a call before it is known what they are for: a message by an annex, and what goes with it.
+const BUFFER: usize = 10 << 10;
 /// What follows a header is taken whole up to so many bytes; of more the rest is received to where it belongs.
 const WHOLE: usize = 1 << 10;
 /// Bytes that are taken at a call at most, so that whoever waits sees what has come before.
@@ -40,13 +40,47 @@ enum Rest {
     Answer(Box<Asked>, usize),
 }
 
-/// What comes in.
+/// What has come and was not looked at. There is one for all connections of a process.
 #[derive(Debug)]
-pub(super) struct In {
-    buffer: Box<[u8; BUFFER]>,
-    /// What has come and was not looked at.
+pub(in crate::fabric::tcp) struct Buffer {
+    bytes: Box<[u8; BUFFER]>,
     begin: usize,
     end: usize,
+}
+
+impl Default for Buffer {
+    fn default() -> Buffer {
+        Buffer { bytes: Box::new([0; BUFFER]), begin: 0, end: 0 }
+    }
+}
+
+impl Buffer {
+    /// Takes what a connection has kept.
+    fn fill(&mut self, kept: &mut Vec<u8>) {
+        (self.begin, self.end) = (0, kept.len());
+        self.bytes[..kept.len()].copy_from_slice(kept);
+        kept.clear();
+    }
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[self.begin..self.end]
+    }
+    fn room(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.end..]
+    }
+    /// What is left goes to the beginning.
+    fn moves_up(&mut self) {
+        if self.begin > 0 {
+            self.bytes.copy_within(self.begin..self.end, 0);
+        }
+        (self.begin, self.end) = (0, self.end - self.begin);
+    }
+}
+
+/// What comes in.
+#[derive(Debug, Default)]
+pub(super) struct In {
+    /// The beginning of a frame, whose rest has not come.
+    kept: Vec<u8>,
     rest: Option<Rest>,
     /// The last thing that has come asks to be told of.
     asks: bool,
@@ -54,17 +88,16 @@ pub(super) struct In {
     over: bool,
 }
 
-impl Default for In {
-    fn default() -> In {
-        In { buffer: Box::new([0; BUFFER]), begin: 0, end: 0, rest: None, asks: false, over: false }
-    }
-}
-
 impl In {
     /// Nothing more is taken.
     pub fn stop(&mut self) {
         self.over = true;
         self.rest = None;
+        self.kept = Vec::new();
+    }
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.kept.capacity()
     }
 }
 
@@ -78,6 +111,16 @@ enum Ends {
     Damaged,
 }
 
+/// The first bytes of an answer go where they belong.
+fn fill(asked: &Asked, mut bytes: &[u8]) {
+    for piece in &asked.pieces {
+        let (now, later) = bytes.split_at(bytes.len().min(piece.len as usize));
+        // SAFETY: the request's, which is not over.
+        unsafe { put(now, piece.addr as *mut u8) };
+        bytes = later;
+    }
+}
+
 impl Connection {
     /// Takes what has come. `all`: whoever calls goes away, so the other end is told at once of what is over.
     pub fn receive(&self, all: bool) {
@@ -86,9 +129,12 @@ impl Connection {
         if inn.over || self.home.news.is_full() {
             return;
         }
+        // Who has it now takes what has come by another connection.
+        let Ok(mut buffer) = self.home.buffer.try_lock() else { return };
+        buffer.fill(&mut inn.kept);
         let mut taken = 0;
         let ends = loop {
-            let (got, room) = self.receive_some(&mut inn, fd);
+            let (got, room) = self.receive_some(&inn, &mut buffer, fd);
             let n = match got {
                 Ok(None) => break None,
                 Ok(Some(0)) => break Some(Ends::Silent(libc::ECONNRESET)),
@@ -103,7 +149,8 @@ impl Connection {
                 }
                 Err(e) => break Some(Ends::Silent(code_of(&e))),
             };
-            if let Err(ends) = self.took(&mut inn, n).and_then(|()| self.take_frames(&mut inn)) {
+            let looked = self.took(&mut inn, &mut buffer, n).and_then(|()| self.take_frames(&mut inn, &mut buffer));
+            if let Err(ends) = looked {
                 break Some(ends);
             }
             taken += n;
@@ -112,22 +159,24 @@ impl Connection {
                 break None;
             }
         };
-        if let Some(ends) = ends {
-            self.ends(&mut inn, ends);
+        match ends {
+            Some(ends) => self.ends(&mut inn, ends),
+            None => inn.kept.extend_from_slice(buffer.bytes()),
         }
+        drop(buffer);
         if self.owed.load(Ordering::Relaxed) != 0 && (all || inn.asks || taken == 0) {
             self.pay();
         }
     }
 
     /// Receives to where the next bytes belong. And how many might have come?
-    fn receive_some(&self, inn: &mut In, fd: RawFd) -> (io::Result<Option<usize>>, usize) {
+    fn receive_some(&self, inn: &In, buffer: &mut Buffer, fd: RawFd) -> (io::Result<Option<usize>>, usize) {
         let mut parts = [iov(0, 0); PIECES as usize + 1];
         let mut n = 0;
         let rest = match &inn.rest {
             None => {
-                let end = inn.end;
-                return (socket::receive(fd, &mut inn.buffer[end..]), BUFFER - end);
+                let room = buffer.room();
+                return (socket::receive(fd, room), room.len());
             }
             Some(rest) => rest,
         };
@@ -147,7 +196,7 @@ impl Connection {
             }
         };
         // What comes behind it goes to the buffer, which is empty.
-        let behind = iov(inn.buffer.as_mut_ptr() as u64, BUFFER);
+        let behind = iov(buffer.bytes.as_mut_ptr() as u64, BUFFER);
         let receive = |parts: &mut [libc::iovec]| {
             // SAFETY: memory that is registered, or that of a request that is not over; and the buffer.
             unsafe { socket::receive_all(fd, parts) }
@@ -169,9 +218,9 @@ impl Connection {
     }
 
     /// So many bytes have come.
-    fn took(&self, inn: &mut In, n: usize) -> std::result::Result<(), Ends> {
+    fn took(&self, inn: &mut In, buffer: &mut Buffer, n: usize) -> std::result::Result<(), Ends> {
         let Some(rest) = &mut inn.rest else {
-            inn.end += n;
+            buffer.end += n;
             return Ok(());
         };
         let (Rest::Write(.., left) | Rest::Answer(_, left)) = rest;
@@ -182,7 +231,7 @@ impl Connection {
             place.addr += taken as u64;
         }
         if !more {
-            (inn.begin, inn.end) = (0, n - taken);
+            (buffer.begin, buffer.end) = (0, n - taken);
             match inn.rest.take() {
                 Some(Rest::Write(header, ..)) => self.wrote(inn, &header),
                 Some(Rest::Answer(asked, _)) => self.is_over(inn, asked.id),
@@ -193,57 +242,51 @@ impl Connection {
     }
 
     /// Looks at what is in the buffer, as far as it is whole.
-    fn take_frames(&self, inn: &mut In) -> std::result::Result<(), Ends> {
-        while let Some(header) = inn.buffer[inn.begin..inn.end].first_chunk::<HEADER>() {
+    fn take_frames(&self, inn: &mut In, buffer: &mut Buffer) -> std::result::Result<(), Ends> {
+        while let Some((header, behind)) = buffer.bytes().split_first_chunk::<HEADER>() {
             let header = Header::decode(header).ok_or(Ends::Damaged)?;
-            let (from, follows) = (inn.begin + HEADER, header.follows());
-            let there = (inn.end - from).min(follows);
-            if there == follows {
-                inn.begin = from + follows;
-                self.take(inn, &header, from)?;
+            let follows = header.follows();
+            if let Some(bytes) = behind.get(..follows) {
+                self.take(inn, &header, bytes)?;
+                buffer.begin += HEADER + follows;
                 continue;
             }
             if follows <= WHOLE {
                 break;
             }
             // The rest is received to where it belongs.
-            inn.begin = from + there;
+            let there = behind.len();
             inn.rest = Some(match header.kind {
                 Kind::Answer => {
                     let asked = self.answered(&header)?;
-                    self.fill(inn, &asked, from, there);
+                    fill(&asked, behind);
                     Rest::Answer(Box::new(asked), follows - there)
                 }
                 _ => {
                     let Header { addr, rkey, id, .. } = header;
-                    self.write(inn, Place { addr, rkey }, from, there, id)?;
+                    self.write(Place { addr, rkey }, behind, id)?;
                     Rest::Write(header, Place { addr: addr + there as u64, rkey }, follows - there)
                 }
             });
+            buffer.begin = buffer.end;
         }
-        let (begin, end) = (inn.begin, inn.end);
-        if begin == end {
-            (inn.begin, inn.end) = (0, 0);
-        } else if begin > 0 {
-            inn.buffer.copy_within(begin..end, 0);
-            (inn.begin, inn.end) = (0, end - begin);
-        }
+        buffer.moves_up();
         Ok(())
     }
 
     /// Does what a frame asks for whose bytes are in the buffer.
-    fn take(&self, inn: &mut In, header: &Header, from: usize) -> std::result::Result<(), Ends> {
+    fn take(&self, inn: &mut In, header: &Header, bytes: &[u8]) -> std::result::Result<(), Ends> {
         let (place, len) = (Place { addr: header.addr, rkey: header.rkey }, header.len as usize);
         match header.kind {
             Kind::Write | Kind::WriteWithNumber => {
                 if len > 0 {
-                    self.write(inn, place, from, len, header.id)?;
+                    self.write(place, bytes, header.id)?;
                 }
                 self.wrote(inn, header);
             }
             Kind::Read => self.answer(header, place, len)?,
             Kind::Add | Kind::Swap => {
-                let (a, b) = (word(&inn.buffer[..], from), word(&inn.buffer[..], from + 8));
+                let (a, b) = (word(bytes, 0), word(bytes, 8));
                 let change = if header.kind == Kind::Add { Change::Add(a) } else { Change::Swap(a, b) };
                 let old = self.home.memory.change(place, change).ok_or(Ends::Refused(header.id))?;
                 let mut bytes = [0; HEADER + 8];
@@ -253,7 +296,7 @@ impl Connection {
             }
             Kind::Answer => {
                 let asked = self.answered(header)?;
-                self.fill(inn, &asked, from, len);
+                fill(&asked, bytes);
                 self.is_over(inn, asked.id);
             }
             // Who says that what was never posted is over would have us take back memory too early.
@@ -269,8 +312,7 @@ impl Connection {
     }
 
     /// Writes from the buffer to where a peer wants it.
-    fn write(&self, inn: &In, place: Place, from: usize, len: usize, id: u64) -> std::result::Result<(), Ends> {
-        let bytes = &inn.buffer[from..from + len];
+    fn write(&self, place: Place, bytes: &[u8], id: u64) -> std::result::Result<(), Ends> {
         self.home.memory.write(place, bytes).ok_or(Ends::Refused(id))
     }
 
@@ -298,17 +340,6 @@ impl Connection {
         let asked = reads.0.pop_front().ok_or(Ends::Damaged)?;
         reads.1 -= asked.len;
         if asked.id != header.id || asked.len != header.len as usize { Err(Ends::Damaged) } else { Ok(asked) }
-    }
-
-    /// The first bytes of an answer go where they belong.
-    fn fill(&self, inn: &In, asked: &Asked, from: usize, len: usize) {
-        let mut bytes = &inn.buffer[from..from + len];
-        for piece in &asked.pieces {
-            let (now, later) = bytes.split_at(bytes.len().min(piece.len as usize));
-            // SAFETY: the request's, which is not over.
-            unsafe { put(now, piece.addr as *mut u8) };
-            bytes = later;
-        }
     }
 
     /// Sends what a peer reads here.

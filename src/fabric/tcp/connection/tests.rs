@@ -25,6 +25,11 @@ fn device() -> Tcp {
 }
 
 fn connected_to(device: Tcp) -> (Tcp, Arc<dyn Pair>, TcpStream) {
+    let (pair, stream) = one_more(&device);
+    (device, pair, stream)
+}
+
+fn one_more(device: &Tcp) -> (Arc<dyn Pair>, TcpStream) {
     let pair = device.pair(256).expect("a connection");
     let (reached, to) = Reached::of_end(&pair.end());
     // Its address comes first, so it is the one that dials.
@@ -33,7 +38,7 @@ fn connected_to(device: Tcp) -> (Tcp, Arc<dyn Pair>, TcpStream) {
     pair.connect(&other.end(from)).expect("it waits for a call");
     let mut stream = TcpStream::connect(reached.at(reached.connections)).expect("a socket");
     stream.write_all(&Greeting { to, from }.encode()).expect("a greeting");
-    (device, pair, stream)
+    (pair, stream)
 }
 
 /// Looks until something is there.
@@ -76,6 +81,44 @@ fn what_is_over_is_told() {
     stream.write_all(&Header::bare(Kind::Over, 1).encode()).expect("an answer");
     let Completion { id, status, .. } = completion(&device, &*pair);
     assert_eq!((id, status), (1, Status::Done));
+}
+
+/// Frames of two connections, of which now one and now the other has a piece: short ones, and ones that are received to where they belong.
+#[test]
+fn pieces_of_frames_come_together_whatever_comes_between() {
+    const LENGTHS: [usize; 8] = [1, 8, 300, 1024, 1025, 9000, 40, 20_000];
+    let bytes: usize = LENGTHS.iter().sum();
+    for piece in [1, 7, 100, 1037, 5000, 12_000] {
+        let (device, pair, stream) = connected();
+        let other = one_more(&device);
+        let mut ends = [(pair, stream, vec![0u8; bytes], 5u8), (other.0, other.1, vec![0u8; bytes], 90u8)].map(|end| {
+            let (pair, stream, mut memory, seed) = end;
+            // SAFETY: the vector's memory, which stays where it is until after the connection.
+            let region = unsafe { device.domain().register(memory.as_mut_ptr(), bytes, Access::REMOTE_WRITE) };
+            let region = region.expect("registered");
+            let (mut said, mut at) = (Vec::new(), 0);
+            for (id, len) in (1..).zip(LENGTHS) {
+                let addr = region.addr() + at as u64;
+                let header = Header { len: len as u32, rkey: region.rkey(), addr, ..Header::bare(Kind::Write, id) };
+                said.extend(header.encode());
+                said.extend((at..at + len).map(|n| (n as u8).wrapping_mul(seed)));
+                at += len;
+            }
+            (pair, stream, memory, seed, region, said)
+        });
+        let longest = ends[0].5.len();
+        for at in (0..longest).step_by(piece) {
+            for (_, stream, .., said) in &mut ends {
+                stream.write_all(&said[at..(at + piece).min(longest)]).expect("a piece");
+            }
+            device.collect(&mut |_| ()).expect("it works");
+        }
+        for (_, _, memory, seed, ..) in &ends {
+            let whole = || memory.iter().enumerate().all(|(n, byte)| *byte == (n as u8).wrapping_mul(*seed));
+            until(&device, || whole().then_some(()));
+        }
+        assert!(device.next_error().is_none());
+    }
 }
 
 #[test]
