@@ -408,6 +408,8 @@ impl Channel {
             self.enqueue(state, Header::bare(Kind::Refused, id), Body::Record([0; RECORD_MOST]), to.most);
         }
         state.asks = true;
+        // At once: whoever hears of it on this side may break the channel off.
+        self.transmit(state, self.home.now(), false, false);
     }
 
     /// Nothing more is taken from the other end, or goes there but that it was refused.
