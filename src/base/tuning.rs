@@ -257,6 +257,13 @@ crossovers! {
     mcast_chain FMPL_MCAST_CHAIN: Team, Bytes = "from this size on a multicast between nodes goes along a chain";
 }
 
+impl Given {
+    /// Do readers take lines over? As the setting says, else as these rows say of the processor.
+    pub fn takes_over(&self, rows: &Rows, processor: &Processor) -> bool {
+        self.take_over.map_or_else(|| rows.take_over(processor), |on| on != 0)
+    }
+}
+
 /// A condition of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Condition {

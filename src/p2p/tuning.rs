@@ -73,7 +73,7 @@ impl Tuning {
     /// What these rows say of a processor, and the settings.
     pub fn of(rows: Rows, processor: Processor, config: &Config, crowded: bool) -> Tuning {
         let given = config.numbers;
-        let take_over = given.take_over.map_or_else(|| rows.take_over(&processor), |on| on != 0);
+        let take_over = given.takes_over(&rows, &processor);
         let case = |distance| Case { processor: &processor, distance, members: 0, crowded, take_over, network: "" };
         let of = |distance| rows.at(&case(distance));
         let mut all = of(Distance::Shared);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use fmpl::base::config::{Config, Setting, meant, settings};
 use fmpl::base::copying::{self, Loop};
 use fmpl::base::processor::Processor;
-use fmpl::base::tuning::{Case, Distance, Found, Whence, find};
+use fmpl::base::tuning::{Case, Distance, Whence, find};
 use fmpl::fabric::shm::region::page_size;
 use serde_json::{Value, json};
 
@@ -56,19 +56,16 @@ fn setting_as_json(s: &Setting) -> Value {
 fn as_json() -> Value {
     let processor = Processor::here();
     copies();
-    let numbers = Config::from_environment().and_then(|config| Ok((find(&config, &processor)?, config))).map(
-        |(found, config)| {
-            let [near, far] = explained(&found, &config, &processor);
-            let one = |(near, far): (&Number, &Number)| {
-                (near.0.to_owned(), json!({ "near": near.1, "far": far.1, "near_from": near.2, "far_from": far.2 }))
-            };
-            let file = match &found.whence {
-                Whence::BuiltIn => Value::Null,
-                Whence::File(path) => json!(path),
-            };
-            json!({ "file": file, "numbers": Value::Object(near.iter().zip(&far).map(one).collect()) })
-        },
-    );
+    let numbers = explained(&processor).map(|(whence, [near, far])| {
+        let one = |(near, far): (&Number, &Number)| {
+            (near.0.to_owned(), json!({ "near": near.1, "far": far.1, "near_from": near.2, "far_from": far.2 }))
+        };
+        let file = match whence {
+            Whence::BuiltIn => Value::Null,
+            Whence::File(path) => json!(path),
+        };
+        json!({ "file": file, "numbers": Value::Object(near.iter().zip(&far).map(one).collect()) })
+    });
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "build": if cfg!(debug_assertions) { "debug" } else { "release" },
@@ -124,13 +121,11 @@ fn tuning() {
     let processor = Processor::here();
     println!("processor            {processor}");
     // A wrong setting is for the doctor to name.
-    let Ok(config) = Config::from_environment() else { return };
-    let Ok(found) = find(&config, &processor) else { return };
-    match &found.whence {
+    let Ok((whence, [near, far])) = explained(&processor) else { return };
+    match whence {
         Whence::BuiltIn => println!("tuning               what is built in (fmpl tune measures this machine)"),
         Whence::File(path) => println!("tuning               {}, after what is built in", path.display()),
     }
-    let [near, far] = explained(&found, &config, &processor);
     println!("  {:<28} {:<10} {:<10} by the section, or the setting", "numbers (of two ranks)", "near", "far");
     for (near, far) in near.iter().zip(&far) {
         let from = if near.2 == far.2 { near.2.clone() } else { format!("{}, {}", near.2, far.2) };
@@ -141,14 +136,16 @@ fn tuning() {
 /// A number of the tuning file: its name, its value, and the section or the setting from which that comes.
 type Number = (&'static str, String, String);
 
-/// The numbers of two ranks, on near and on far cores.
-fn explained(found: &Found, config: &Config, processor: &Processor) -> [Vec<Number>; 2] {
-    let given = &config.numbers;
-    let take_over = given.take_over.map_or_else(|| found.rows.take_over(processor), |on| on != 0);
+/// Where the numbers come from, and those of two ranks, on near and on far cores.
+fn explained(processor: &Processor) -> fmpl::Result<(Whence, [Vec<Number>; 2])> {
+    let config = Config::from_environment()?;
+    let (found, given) = (find(&config, processor)?, &config.numbers);
+    let take_over = given.takes_over(&found.rows, processor);
     let of = |distance| {
         found.rows.explain(&Case { processor, distance, members: 2, crowded: false, take_over, network: "" }, given)
     };
-    [of(Distance::Shared), of(Distance::Apart)]
+    let numbers = [of(Distance::Shared), of(Distance::Apart)];
+    Ok((found.whence, numbers))
 }
 
 /// The RDMA ports, and what a rank that used one would choose of it.
