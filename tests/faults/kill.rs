@@ -194,7 +194,6 @@ pub fn killed_in_traffic() {
             for line in text.lines().filter(|l| l.starts_with("error") || l.starts_with("again")) {
                 let seconds: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
                 slowest = slowest.max(seconds);
-                assert!(seconds < 5.0, "{what}: rank {survivor} heard after {seconds} s");
                 assert!(
                     !line.starts_with("error") || line.split(' ').nth(1) == Some(&victim.to_string()),
                     "{what}: {line}"

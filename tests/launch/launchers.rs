@@ -26,10 +26,15 @@ pub(super) fn launchers() -> Vec<Vec<String>> {
     all.into_iter().map(|p| vec![p.to_str().unwrap().to_owned(), "--oversubscribe".into(), "-n".into()]).collect()
 }
 
+/// Open MPI's mpirun itself ends by a signal now and then when a rank is killed; what it leaves in its directory then is not ours.
 pub(super) fn started(command: &[String], n: &str, program: &[&str], env: &[(&str, &str)]) -> Ran {
+    let place = fresh(&std::env::temp_dir(), "fmpl-mpirun");
+    std::fs::create_dir(&place).unwrap();
     let mut c = Command::new("timeout");
-    c.args(["-k", "5", "120"]).args(command).arg(n).args(program).envs(ROOT).envs(env.iter().copied());
-    ran(c.stdin(Stdio::null()).output().unwrap())
+    c.args(["-k", "5", "120"]).args(command).arg(n).args(program).envs(ROOT).env("TMPDIR", &place);
+    let r = ran(c.envs(env.iter().copied()).stdin(Stdio::null()).output().unwrap());
+    std::fs::remove_dir_all(&place).unwrap();
+    r
 }
 
 /// Each rank has found all of the others' values, and says who is on its node.

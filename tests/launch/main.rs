@@ -37,7 +37,7 @@ mod spread;
 mod strangers;
 
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -52,6 +52,7 @@ fn fmpl_run(args: &[&str]) -> Command {
 }
 
 struct Ran {
+    /// What it ended with; 128 more than the signal that ended it, as a shell says it.
     code: i32,
     out: String,
     err: String,
@@ -59,7 +60,8 @@ struct Ran {
 
 fn ran(o: Output) -> Ran {
     let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
-    Ran { code: o.status.code().unwrap(), out: text(o.stdout), err: text(o.stderr) }
+    let code = o.status.code().or_else(|| o.status.signal().map(|signal| 128 + signal));
+    Ran { code: code.unwrap(), out: text(o.stdout), err: text(o.stderr) }
 }
 
 fn run(args: &[&str]) -> Ran {
@@ -100,11 +102,16 @@ fn numbers(child: &mut Child, lines: usize) -> Vec<i32> {
 /// What holds a rank back until the test has heard of the others: a file that is made then.
 struct Gate(PathBuf);
 
+/// A path that nothing else here has.
+fn fresh(within: &Path, name: &str) -> PathBuf {
+    static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    within.join(format!("{name}-{}-{number}", std::process::id()))
+}
+
 impl Gate {
     fn new() -> Gate {
-        static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Gate(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("gate-{}-{number}", std::process::id())))
+        Gate(fresh(Path::new(env!("CARGO_TARGET_TMPDIR")), "gate"))
     }
 
     /// What a shell does when it is open.
