@@ -306,7 +306,7 @@ impl Sender {
     /// An error if the peer is dead or has left.
     pub fn check_peer(&self) -> Result<()> {
         match self.lane.gone() {
-            Some(what) => Err(self.lane.peer_error(self.ep.rank, what, "send to", self.index())),
+            Some(_) => self.ep.gone(self.lane, self.slot, "send to").map_or(Ok(()), Err),
             None => Ok(()),
         }
     }

@@ -50,13 +50,11 @@ impl Team {
         if error.code() != Code::Peer {
             return error;
         }
-        let told = match lane.map(|lane| lane.pair.life(self.unit_of_life(), self.epoch)) {
-            Some(Life::Broken(dead)) => Some(dead),
-            _ => lane.and_then(|lane| lane.far()?.broken()),
-        };
-        let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
+        let context = self.ep.context(self.comm).ok();
+        let told = context.zip(lane).and_then(|(context, lane)| self.ep.told_over(lane, context));
+        let known = || self.ep.dead_member(context?);
         // What it was told comes first: who told it may have left since.
-        let lost = told.or(known).unwrap_or(rank);
+        let lost = told.or_else(known).unwrap_or(rank);
         let word = self.agree_on((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1));
         let failed = self.explain_as(word, self.name_of(own));
         Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))

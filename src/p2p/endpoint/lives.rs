@@ -12,6 +12,21 @@ use crate::lane::map::{
 /// Where a rank tells of its part in the world.
 const WORLD: Place = Place { epoch: 0, unit: WORLD_UNIT, units: 0 };
 
+/// Whose death a rank has told of, by its life in a place: to the members of a communicator, as long as it has not freed that one; and to all
+/// that are in the world.
+fn told(context: &Context, life: impl Fn(Place) -> Option<Life>) -> Option<u32> {
+    let says = |place| life(place).and_then(broken_by);
+    says(context.place_of_life())
+        .or_else(|| says(WORLD).filter(|dead| context.group.rank_of(*dead & !PANICKED).is_some()))
+}
+
+fn broken_by(life: Life) -> Option<u32> {
+    match life {
+        Life::Broken(dead) => Some(dead),
+        _ => None,
+    }
+}
+
 impl Endpoint {
     /// Tells the peers of this rank's part in a communicator.
     pub fn say_life(&self, place: Place, life: Life) -> Result<()> {
@@ -50,15 +65,15 @@ impl Endpoint {
             && lane.is_some_and(|l| l.is_self() || l.pair.life(unit, epoch) == Life::Freed || l.gone().is_some())
     }
 
-    /// A rank of a communicator whose death keeps its members from agreeing, as far as this one knows. One that has left is known to be
-    /// gone as well, and perhaps before the one because of whose death it left: that one it has told of.
+    /// A rank of a communicator whose death keeps its members from agreeing, as far as this one knows. One that has left, or ended without
+    /// finalizing, may have done so because of another's death: that one it has told of.
     pub fn dead_member(&self, context: &Context) -> Option<u32> {
         if self.deaths.load(Ordering::Acquire) == 0 {
             return None;
         }
         let gone = || context.group.members().filter(|rank| self.is_dead(*rank));
         gone()
-            .find(|rank| !self.has_left(*rank))
+            .find(|rank| !self.has_left(*rank) && self.told_by(*rank, context).is_none())
             .or_else(|| gone().find_map(|rank| self.told_by(rank, context)))
             .or_else(|| gone().next())
     }
@@ -86,13 +101,9 @@ impl Endpoint {
         self.known(world).is_some_and(|peer| peer.has_left())
     }
 
-    /// Whose death a rank on this node, which may be gone itself, has told of to the members of a communicator.
+    /// Whose death a rank on this node, which may be gone itself, has told of to the members of a communicator, or to the world.
     fn told_by(&self, world: u32, context: &Context) -> Option<u32> {
-        let place = context.place_of_life();
-        match self.life_of(world, place)? {
-            Life::Broken(dead) => Some(dead),
-            _ => None,
-        }
+        told(context, |place| self.life_of(world, place))
     }
 
     /// A known rank's part in the communicator of a place, as it tells it.
@@ -103,31 +114,36 @@ impl Endpoint {
         Some(Life::read(word.load(Ordering::Acquire), place.epoch))
     }
 
+    /// Whose death a peer has told of to the members of a communicator, or to the world.
+    pub fn told_over(&self, lane: &Lane, context: &Context) -> Option<u32> {
+        let far = || lane.far()?.broken();
+        told(context, |place| Some(lane.pair.life(place.unit, place.epoch))).or_else(far)
+    }
+
     /// Why nothing more is to be expected on this slot of a lane, if so. Ranks that agree with each other wait for the living only as
     /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
     #[cold]
     pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
+        // Before what it has told, which it told before it went.
+        let what = lane.gone();
         let of_all = matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
             || (TICKET_SLOT..TICKET_SLOT + TICKET_SLOTS).contains(&slot);
         if (of_all || slot == PART_SLOT)
             && let Some(context) = self.contexts.find(lane.comm())
         {
-            let told = |place: Place| match lane.pair.life(place.unit, place.epoch) {
-                Life::Broken(dead) => Some(dead),
-                _ => None,
-            };
-            let far = || lane.far()?.broken();
             let dead = if of_all {
-                told(context.place_of_life()).or_else(far).or_else(|| self.dead_member(context))
+                self.told_over(lane, context).or_else(|| self.dead_member(context))
             } else {
-                let mut all = [told(context.place_of_life()), told(WORLD), far()].into_iter().flatten();
+                let says = |place: Place| broken_by(lane.pair.life(place.unit, place.epoch));
+                let far = || lane.far()?.broken();
+                let mut all = [says(context.place_of_life()), says(WORLD), far()].into_iter().flatten();
                 all.find(|dead| context.part_has(*dead)).or_else(|| self.dead_of_part(context))
             };
             if let Some(dead) = dead {
                 return Some(self.is_broken_by(context, dead));
             }
         }
-        self.peer_gone(lane, slot, call)
+        Some(self.peer_error(lane, slot, what?, call))
     }
 
     /// A rank of the world is dead, as this one has been told or knows: so who waits for this one in an agreement of some ranks hears of it, although
@@ -147,8 +163,11 @@ impl Endpoint {
     /// death would give its buffer back while the peer still copies there.
     #[cold]
     pub fn peer_gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
-        let what = lane.gone()?;
-        Some(lane.peer_error(self.rank, what, call, slot as i32 - SYSTEM_INDICES as i32))
+        Some(self.peer_error(lane, slot, lane.gone()?, call))
+    }
+
+    fn peer_error(&self, lane: &Lane, slot: usize, what: &str, call: &str) -> Error {
+        lane.peer_error(self.rank, what, call, slot as i32 - SYSTEM_INDICES as i32)
     }
 
     /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
