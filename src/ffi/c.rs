@@ -4,10 +4,14 @@
 //! stand there and nowhere else. The generator (`tests/interface/header.rs`) knows these marks in the comments: `// # Title` begins a part of the
 //! header, an item `* name: …` becomes a parameter's description, `Returns:` and `Source:` become those of Doxygen.
 //!
-//! Long because each function stands with what the header says of it. Safety is C's: a pointer must be what its description says, for as long as the call, or the request that it starts, lasts.
+//! Most functions are entries of tables (`entry.rs`). Long because each stands with what the header says of it. Safety is C's: a pointer must be
+//! what its description says, for as long as the call, or the request that it starts, lasts.
 
 #![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them; the parameters' descriptions say the rest
 #![allow(non_camel_case_types)] // C's names
+
+#[macro_use]
+mod entry;
 
 mod any;
 mod begun;
@@ -29,7 +33,7 @@ use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
 
 pub use super::outcome::Out;
-use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
+use super::outcome::{fail, last_error, meaning, number, wrong};
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
 use crate::base::unused::Unused;
@@ -305,26 +309,21 @@ pub unsafe extern "C" fn fmpl_init(ma: *mut c_void, fa: *mut c_void, count: c_in
     number(comm::init_raw(count).and_then(|()| areas.into_iter().try_for_each(lend)))
 }
 
-/// Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it. When it fails the job is left
-/// all the same, and the process, if it would end with exit code 0, ends with 1 and says why.
-///
-/// Returns: `FMPL_ERR_PENDING` naming the messages or requests that remain.
-///
-/// Source: FMPL paper, section 3.1.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_finalize() -> c_int {
-    // SAFETY: the interface's demand: in the last finalize no thread is in a call, and what is not completed keeps its memory.
-    number(comm::finalize_raw(unsafe { Unused::promised() }))
-}
+calls! {
+    /// Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it. When it
+    /// fails the job is left all the same, and the process, if it would end with exit code 0, ends with 1 and says why.
+    ///
+    /// Returns: `FMPL_ERR_PENDING` naming the messages or requests that remain.
+    ///
+    /// Source: FMPL paper, section 3.1.
+    unsafe fn fmpl_finalize() = comm::finalize_raw(Unused::promised());
 
-/// Tells whether the library is initialised (and not finalized). May be called at any time.
-///
-/// * flag: set to 1 or 0.
-///
-/// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_initialized(flag: Out<c_int>) -> c_int {
-    hand_to(flag, "fmpl_initialized: flag is NULL", || Ok(comm::initialized()))
+    /// Tells whether the library is initialised (and not finalized). May be called at any time.
+    ///
+    /// * flag: set to 1 or 0.
+    ///
+    /// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    fn fmpl_initialized(flag: Out<c_int>) -> flag = Ok(comm::initialized());
 }
 
 /// Ends the whole job, every rank of it. Does not return.
@@ -335,308 +334,252 @@ pub extern "C" fn fmpl_abort(code: c_int) -> c_int {
     comm::abort(code)
 }
 
-/// This process's rank in a communicator.
-///
-/// * comm: the communicator.
-/// * rank: set to 0 to size - 1.
-///
-/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
-///
-/// Source: FMPL paper, section 3.3.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_comm_rank(comm: fmpl_comm, rank: Out<c_int>) -> c_int {
-    hand_to(rank, "fmpl_comm_rank: rank is NULL", || comm::comm_rank(comm))
-}
+calls! {
+    /// This process's rank in a communicator.
+    ///
+    /// * comm: the communicator.
+    /// * rank: set to 0 to size - 1.
+    ///
+    /// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    ///
+    /// Source: FMPL paper, section 3.3.
+    fn fmpl_comm_rank(comm: fmpl_comm, rank: Out<c_int>) -> rank = comm::comm_rank(comm);
 
-/// The number of ranks of a communicator.
-///
-/// * comm: the communicator.
-/// * size: set to the number of ranks, 1 or more.
-///
-/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
-///
-/// Source: FMPL paper, section 3.3.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: Out<c_int>) -> c_int {
-    hand_to(size, "fmpl_comm_size: size is NULL", || comm::comm_size(comm))
-}
+    /// The number of ranks of a communicator.
+    ///
+    /// * comm: the communicator.
+    /// * size: set to the number of ranks, 1 or more.
+    ///
+    /// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    ///
+    /// Source: FMPL paper, section 3.3.
+    fn fmpl_comm_size(comm: fmpl_comm, size: Out<c_int>) -> size = comm::comm_size(comm);
 
-// # Blocking messages
+    // # Blocking messages
 
-/// Sends `size` bytes to index `mai` of rank `dst`. Returns when `buf` may be written again: the bytes are at the receiver, or,
-/// when it posted no receive within the time-out of `fmpl_sendbuf_set`, in the spool. Messages of one (communicator, peer,
-/// index) arrive in order.
-///
-/// * buf: the message; may be NULL when `size` is 0.
-/// * size: bytes; there is no upper bound but memory.
-/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
-/// * mai: the index, 0 to count - 1 of the smaller count of the two ranks.
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_ARGUMENT` (a null buffer with a size), `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`,
-/// `FMPL_ERR_BUSY` (an isend on this index is not completed), `FMPL_ERR_SPOOL_FULL` (time-out 0 only: nothing was sent),
-/// `FMPL_ERR_PEER` (the receiver has died or left).
-///
-/// Source: FMPL paper, section 3.2.1.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_send(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
-    // SAFETY: the caller promises `size` readable bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { p2p::send(comm, bytes(buf, size).into(), dst, mai) })
-}
+    /// Sends `size` bytes to index `mai` of rank `dst`. Returns when `buf` may be written again: the bytes are at the
+    /// receiver, or, when it posted no receive within the time-out of `fmpl_sendbuf_set`, in the spool. Messages of one
+    /// (communicator, peer, index) arrive in order.
+    ///
+    /// * buf: the message; may be NULL when `size` is 0.
+    /// * size: bytes; there is no upper bound but memory.
+    /// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+    /// * mai: the index, 0 to count - 1 of the smaller count of the two ranks.
+    /// * comm: the communicator.
+    ///
+    /// Returns: `FMPL_ERR_ARGUMENT` (a null buffer with a size), `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`,
+    /// `FMPL_ERR_BUSY` (an isend on this index is not completed), `FMPL_ERR_SPOOL_FULL` (time-out 0 only: nothing was
+    /// sent), `FMPL_ERR_PEER` (the receiver has died or left).
+    ///
+    /// Source: FMPL paper, section 3.2.1.
+    unsafe fn fmpl_send(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm)
+        = p2p::send(comm, bytes(buf, size).into(), dst, mai);
 
-/// Receives the next message on index `mai` from rank `src`. A message shorter than the buffer is fine; `fmpl_received` tells
-/// its length.
-///
-/// * buf: where it goes; may be NULL when `size` is 0.
-/// * size: bytes of room.
-/// * src: the sender's rank, or `FMPL_PROC_NULL`.
-/// * mai: the index, or `FMPL_TAG_ANY`. Between any-index and indexed receives no order is promised.
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_TRUNCATE` (the message was longer; its first `size` bytes are in `buf`), `FMPL_ERR_ARGUMENT`,
-/// `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY` (an irecv on this index is not completed),
-/// `FMPL_ERR_PEER`.
-///
-/// Source: FMPL paper, section 3.2.1.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_recv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
-    // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { p2p::recv(comm, bytes(buf, size).into(), src, mai) })
-}
+    /// Receives the next message on index `mai` from rank `src`. A message shorter than the buffer is fine;
+    /// `fmpl_received` tells its length.
+    ///
+    /// * buf: where it goes; may be NULL when `size` is 0.
+    /// * size: bytes of room.
+    /// * src: the sender's rank, or `FMPL_PROC_NULL`.
+    /// * mai: the index, or `FMPL_TAG_ANY`. Between any-index and indexed receives no order is promised.
+    /// * comm: the communicator.
+    ///
+    /// Returns: `FMPL_ERR_TRUNCATE` (the message was longer; its first `size` bytes are in `buf`), `FMPL_ERR_ARGUMENT`,
+    /// `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY` (an irecv on this index is not completed),
+    /// `FMPL_ERR_PEER`.
+    ///
+    /// Source: FMPL paper, section 3.2.1.
+    unsafe fn fmpl_recv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm)
+        = p2p::recv(comm, bytes(buf, size).into(), src, mai);
 
-/// A send and a receive at the same time. Two ranks that exchange messages this way do not wait for a time-out.
-///
-/// * sbuf: the message to send; must not overlap `rbuf`.
-/// * ssize: its bytes.
-/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
-/// * smai: the index to send on.
-/// * rbuf: where the received message goes.
-/// * rsize: bytes of room.
-/// * src: the sender's rank, or `FMPL_PROC_NULL`.
-/// * rmai: the index to receive on, or `FMPL_TAG_ANY`.
-/// * comm: the communicator.
-///
-/// Returns: what `fmpl_send` and `fmpl_recv` return.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendrecv(
-    sbuf: *const c_void,
-    ssize: usize,
-    dst: c_int,
-    smai: c_int,
-    rbuf: *mut c_void,
-    rsize: usize,
-    src: c_int,
-    rmai: c_int,
-    comm: fmpl_comm,
-) -> c_int {
-    // SAFETY: the caller promises the two buffers, and that they do not overlap.
-    number(unsafe { p2p::sendrecv(comm, bytes(sbuf, ssize).into(), dst, smai, bytes(rbuf, rsize).into(), src, rmai) })
-}
+    /// A send and a receive at the same time. Two ranks that exchange messages this way do not wait for a time-out.
+    ///
+    /// * sbuf: the message to send; must not overlap `rbuf`.
+    /// * ssize: its bytes.
+    /// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+    /// * smai: the index to send on.
+    /// * rbuf: where the received message goes.
+    /// * rsize: bytes of room.
+    /// * src: the sender's rank, or `FMPL_PROC_NULL`.
+    /// * rmai: the index to receive on, or `FMPL_TAG_ANY`.
+    /// * comm: the communicator.
+    ///
+    /// Returns: what `fmpl_send` and `fmpl_recv` return.
+    unsafe fn fmpl_sendrecv(
+        sbuf: *const c_void, ssize: usize, dst: c_int, smai: c_int, rbuf: *mut c_void, rsize: usize, src: c_int,
+        rmai: c_int, comm: fmpl_comm,
+    ) = p2p::sendrecv(comm, bytes(sbuf, ssize).into(), dst, smai, bytes(rbuf, rsize).into(), src, rmai);
 
-// # Non-blocking messages
+    // # Non-blocking messages
 
-/// Begins to send. The buffer must stay unchanged until `fmpl_isend_wait` or `fmpl_isend_test` has completed the request;
-/// (`dst`, `mai`, `comm`) names it, there is no request object. The time-out runs from here.
-///
-/// * buf: the message; may be NULL when `size` is 0.
-/// * size: bytes.
-/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
-/// * mai: the index.
-/// * comm: the communicator.
-///
-/// Returns: as `fmpl_send`; `FMPL_ERR_BUSY` when a request on this (peer, index) is not completed.
-///
-/// Source: FMPL paper, section 3.2.2.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
-    // SAFETY: the caller promises `size` readable bytes at `buf` until the request is completed.
-    number(unsafe { p2p::isend(comm, bytes(buf, size).into(), dst, mai) })
-}
+    /// Begins to send. The buffer must stay unchanged until `fmpl_isend_wait` or `fmpl_isend_test` has completed the
+    /// request; (`dst`, `mai`, `comm`) names it, there is no request object. The time-out runs from here.
+    ///
+    /// * buf: the message; may be NULL when `size` is 0.
+    /// * size: bytes.
+    /// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+    /// * mai: the index.
+    /// * comm: the communicator.
+    ///
+    /// Returns: as `fmpl_send`; `FMPL_ERR_BUSY` when a request on this (peer, index) is not completed.
+    ///
+    /// Source: FMPL paper, section 3.2.2.
+    unsafe fn fmpl_isend(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm)
+        = p2p::isend(comm, bytes(buf, size).into(), dst, mai);
 
-/// Begins to receive: tells the sender where the message may be put, and returns. The earlier, the better: a sender that finds
-/// the receive posted writes straight into `buf`. The buffer must not be touched until `fmpl_irecv_wait` or `fmpl_irecv_test`
-/// has completed the request, or `fmpl_irecv_cancel` has withdrawn it.
-///
-/// * buf: where the message goes; may be NULL when `size` is 0.
-/// * size: bytes of room.
-/// * src: the sender's rank, or `FMPL_PROC_NULL`.
-/// * mai: the index, or `FMPL_TAG_ANY`.
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY`, `FMPL_ERR_PEER`.
-///
-/// Source: FMPL paper, section 3.2.2.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
-    // SAFETY: the caller promises `size` writable bytes at `buf` until the request is completed or withdrawn.
-    number(unsafe { p2p::irecv(comm, bytes(buf, size).into(), src, mai) })
-}
+    /// Begins to receive: tells the sender where the message may be put, and returns. The earlier, the better: a sender
+    /// that finds the receive posted writes straight into `buf`. The buffer must not be touched until `fmpl_irecv_wait`
+    /// or `fmpl_irecv_test` has completed the request, or `fmpl_irecv_cancel` has withdrawn it.
+    ///
+    /// * buf: where the message goes; may be NULL when `size` is 0.
+    /// * size: bytes of room.
+    /// * src: the sender's rank, or `FMPL_PROC_NULL`.
+    /// * mai: the index, or `FMPL_TAG_ANY`.
+    /// * comm: the communicator.
+    ///
+    /// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY`,
+    /// `FMPL_ERR_PEER`.
+    ///
+    /// Source: FMPL paper, section 3.2.2.
+    unsafe fn fmpl_irecv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm)
+        = p2p::irecv(comm, bytes(buf, size).into(), src, mai);
 
-/// Waits until the buffer of the isend on (`dst`, `mai`, `comm`) may be written again; spools like `fmpl_send`.
-///
-/// * dst: the receiver's rank.
-/// * mai: the index.
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_REQUEST` when there is no such isend; otherwise as `fmpl_send`.
-///
-/// Source: FMPL paper, section 3.2.2.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_isend_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
-    number(p2p::isend_wait(comm, dst, mai))
-}
+    /// Waits until the buffer of the isend on (`dst`, `mai`, `comm`) may be written again; spools like `fmpl_send`.
+    ///
+    /// * dst: the receiver's rank.
+    /// * mai: the index.
+    /// * comm: the communicator.
+    ///
+    /// Returns: `FMPL_ERR_REQUEST` when there is no such isend; otherwise as `fmpl_send`.
+    ///
+    /// Source: FMPL paper, section 3.2.2.
+    fn fmpl_isend_wait(dst: c_int, mai: c_int, comm: fmpl_comm) = p2p::isend_wait(comm, dst, mai);
 
-/// Waits until the message of the irecv on (`src`, `mai`, `comm`) is in its buffer.
-///
-/// * src: the sender's rank.
-/// * mai: the index, or `FMPL_TAG_ANY` for the any-index receive.
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; otherwise as `fmpl_recv`.
-///
-/// Source: FMPL paper, section 3.2.2.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_irecv_wait(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
-    number(p2p::irecv_wait(comm, src, mai))
-}
+    /// Waits until the message of the irecv on (`src`, `mai`, `comm`) is in its buffer.
+    ///
+    /// * src: the sender's rank.
+    /// * mai: the index, or `FMPL_TAG_ANY` for the any-index receive.
+    /// * comm: the communicator.
+    ///
+    /// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; otherwise as `fmpl_recv`.
+    ///
+    /// Source: FMPL paper, section 3.2.2.
+    fn fmpl_irecv_wait(src: c_int, mai: c_int, comm: fmpl_comm) = p2p::irecv_wait(comm, src, mai);
 
-/// Completes the isend on (`dst`, `mai`, `comm`) if that needs no waiting. When `done` is set to 1 the request is completed
-/// as by `fmpl_isend_wait`.
-///
-/// * dst: the receiver's rank.
-/// * mai: the index.
-/// * comm: the communicator.
-/// * done: set to 1 or 0.
-///
-/// Returns: as `fmpl_isend_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: Out<c_int>) -> c_int {
-    hand_to(done, "fmpl_isend_test: done is NULL", || p2p::isend_test(comm, dst, mai))
-}
+    /// Completes the isend on (`dst`, `mai`, `comm`) if that needs no waiting. When `done` is set to 1 the request is
+    /// completed as by `fmpl_isend_wait`.
+    ///
+    /// * dst: the receiver's rank.
+    /// * mai: the index.
+    /// * comm: the communicator.
+    /// * done: set to 1 or 0.
+    ///
+    /// Returns: as `fmpl_isend_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: Out<c_int>) -> done
+        = p2p::isend_test(comm, dst, mai);
 
-/// Completes the irecv on (`src`, `mai`, `comm`) if its message is there. When `done` is set to 1 the request is completed as
-/// by `fmpl_irecv_wait`.
-///
-/// * src: the sender's rank.
-/// * mai: the index, or `FMPL_TAG_ANY`.
-/// * comm: the communicator.
-/// * done: set to 1 or 0.
-///
-/// Returns: as `fmpl_irecv_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm, done: Out<c_int>) -> c_int {
-    hand_to(done, "fmpl_irecv_test: done is NULL", || p2p::irecv_test(comm, src, mai))
-}
+    /// Completes the irecv on (`src`, `mai`, `comm`) if its message is there. When `done` is set to 1 the request is
+    /// completed as by `fmpl_irecv_wait`.
+    ///
+    /// * src: the sender's rank.
+    /// * mai: the index, or `FMPL_TAG_ANY`.
+    /// * comm: the communicator.
+    /// * done: set to 1 or 0.
+    ///
+    /// Returns: as `fmpl_irecv_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm, done: Out<c_int>) -> done
+        = p2p::irecv_test(comm, src, mai);
 
-/// Length and index of the last completed receive on (`src`, `mai`, `comm`). It is to be asked soon: of peers on other nodes that have been
-/// forgotten since, only 4096 lengths are kept, the latest (docs/memory.md).
-///
-/// * src: the sender's rank.
-/// * mai: the index that the receive gave, or `FMPL_TAG_ANY`.
-/// * comm: the communicator.
-/// * size: set to the message's length in bytes, which is more than the buffer's when it was truncated; may be NULL.
-/// * index: set to the index that it matched; may be NULL.
-///
-/// Returns: `FMPL_ERR_REQUEST` when no receive has been completed there; `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_received(src: c_int, mai: c_int, comm: fmpl_comm, size: Out<usize>, index: Out<c_int>) -> c_int {
-    hand_out(p2p::received(comm, src, mai), |received| {
-        size.set(received.len);
-        index.set(received.index);
-    })
-}
+    /// Length and index of the last completed receive on (`src`, `mai`, `comm`). It is to be asked soon: of peers on
+    /// other nodes that have been forgotten since, only 4096 lengths are kept, the latest (docs/memory.md).
+    ///
+    /// * src: the sender's rank.
+    /// * mai: the index that the receive gave, or `FMPL_TAG_ANY`.
+    /// * comm: the communicator.
+    /// * size: set to the message's length in bytes, which is more than the buffer's when it was truncated; may be
+    ///   NULL.
+    /// * index: set to the index that it matched; may be NULL.
+    ///
+    /// Returns: `FMPL_ERR_REQUEST` when no receive has been completed there; `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`,
+    /// `FMPL_ERR_COMM`.
+    fn fmpl_received(src: c_int, mai: c_int, comm: fmpl_comm, size: Out<usize>, index: Out<c_int>)
+        = p2p::received(comm, src, mai).map(|received| {
+            size.set(received.len);
+            index.set(received.index);
+        });
 
-/// Looks whether a receive would find a message now, and how long it is. Takes nothing.
-///
-/// * src: the sender's rank.
-/// * mai: the index, or `FMPL_TAG_ANY`.
-/// * comm: the communicator.
-/// * there: set to 1 or 0.
-/// * size: set to the message's length in bytes when it is there, else to 0.
-///
-/// Returns: `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer; `FMPL_ERR_PEER`.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_probe(src: c_int, mai: c_int, comm: fmpl_comm, there: Out<c_int>, size: Out<usize>) -> c_int {
-    if there.is_null() || size.is_null() {
-        return wrong("fmpl_probe: there or size is NULL");
-    }
-    hand_out(p2p::probe(comm, src, mai), |found| {
-        there.set(found.is_some());
-        size.set(found.unwrap_or(0));
-    })
-}
+    /// Looks whether a receive would find a message now, and how long it is. Takes nothing.
+    ///
+    /// * src: the sender's rank.
+    /// * mai: the index, or `FMPL_TAG_ANY`.
+    /// * comm: the communicator.
+    /// * there: set to 1 or 0.
+    /// * size: set to the message's length in bytes when it is there, else to 0.
+    ///
+    /// Returns: `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer;
+    /// `FMPL_ERR_PEER`.
+    fn fmpl_probe(src: c_int, mai: c_int, comm: fmpl_comm, there: Out<c_int>, size: Out<usize>) needs there or size
+        = p2p::probe(comm, src, mai).map(|found| {
+            there.set(found.is_some());
+            size.set(found.unwrap_or(0));
+        });
 
-/// Withdraws the irecv on (`src`, `mai`, `comm`), unless a message is already on its way into the buffer.
-///
-/// * src: the sender's rank.
-/// * mai: the index, or `FMPL_TAG_ANY`.
-/// * comm: the communicator.
-/// * cancelled: set to 1: the buffer is the caller's again; or to 0: too late, complete the request as usual.
-///
-/// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; `FMPL_ERR_ARGUMENT` for a NULL pointer.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_comm, cancelled: Out<c_int>) -> c_int {
-    hand_to(cancelled, "fmpl_irecv_cancel: cancelled is NULL", || p2p::irecv_cancel(comm, src, mai))
-}
+    /// Withdraws the irecv on (`src`, `mai`, `comm`), unless a message is already on its way into the buffer.
+    ///
+    /// * src: the sender's rank.
+    /// * mai: the index, or `FMPL_TAG_ANY`.
+    /// * comm: the communicator.
+    /// * cancelled: set to 1: the buffer is the caller's again; or to 0: too late, complete the request as usual.
+    ///
+    /// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_comm, cancelled: Out<c_int>) -> cancelled
+        = p2p::irecv_cancel(comm, src, mai);
 
-// # Modes of sending
+    // # Modes of sending
 
-/// Sets the spool and the time-out of all communicators that have none of their own. Without it the spool has 16 MiB and the
-/// time-out is 10 ms. May be called again at any time: size and time-out hold at once for later sends, and what is spooled stays.
-///
-/// * buf: where the spool is to lie; may be NULL. In a job on several nodes it does, in units of 64 KiB, after what it has used by then;
-///   the memory is the library's until the last finalize, and all zero then. On one node receivers fetch spooled messages
-///   from memory that the library allocates, up to `size`, and this is left untouched; so is memory that is not private.
-/// * size: bytes that may be spooled.
-/// * timeout_ms: how long a send of more than the eager size (`FMPL_EAGER`) waits at least for its receive before it copies
-///   the message into the spool, in milliseconds; shorter ones never wait for it, unless that size is 0. 0 is buffered mode, `FMPL_TIMEOUT_INFINITE`
-///   synchronous mode, in which every send waits, all else standard mode.
-///
-/// Returns: `FMPL_ERR_ARGUMENT` for a negative time-out that is not `FMPL_TIMEOUT_INFINITE`; `FMPL_ERR_MEMORY`.
-///
-/// Source: FMPL paper, section 3.2.1.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendbuf_set(buf: *mut c_void, size: usize, timeout_ms: c_int) -> c_int {
-    // SAFETY: the caller promises `size` bytes at `buf`, which are the library's until finalize.
-    number(p2p::sendbuf_set(None, size, timeout_ms).and_then(|()| unsafe { lie_in(buf, size) }))
-}
+    /// Sets the spool and the time-out of all communicators that have none of their own. Without it the spool has 16
+    /// MiB and the time-out is 10 ms. May be called again at any time: size and time-out hold at once for later sends,
+    /// and what is spooled stays.
+    ///
+    /// * buf: where the spool is to lie; may be NULL. In a job on several nodes it does, in units of 64 KiB, after what
+    ///   it has used by then; the memory is the library's until the last finalize, and all zero then. On one node
+    ///   receivers fetch spooled messages from memory that the library allocates, up to `size`, and this is left
+    ///   untouched; so is memory that is not private.
+    /// * size: bytes that may be spooled.
+    /// * timeout_ms: how long a send of more than the eager size (`FMPL_EAGER`) waits at least for its receive before
+    ///   it copies the message into the spool, in milliseconds; shorter ones never wait for it, unless that size is 0. 0
+    ///   is buffered mode, `FMPL_TIMEOUT_INFINITE` synchronous mode, in which every send waits, all else standard mode.
+    ///
+    /// Returns: `FMPL_ERR_ARGUMENT` for a negative time-out that is not `FMPL_TIMEOUT_INFINITE`; `FMPL_ERR_MEMORY`.
+    ///
+    /// Source: FMPL paper, section 3.2.1.
+    unsafe fn fmpl_sendbuf_set(buf: *mut c_void, size: usize, timeout_ms: c_int)
+        = p2p::sendbuf_set(None, size, timeout_ms).and_then(|()| lie_in(buf, size));
 
-/// Sets the spool and the time-out of one communicator.
-///
-/// * comm: the communicator.
-/// * buf: as for `fmpl_sendbuf_set`.
-/// * size: its bytes.
-/// * timeout_ms: milliseconds, as for `fmpl_sendbuf_set`.
-///
-/// Returns: as `fmpl_sendbuf_set`; `FMPL_ERR_COMM`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_sendbuf_set(
-    comm: fmpl_comm,
-    buf: *mut c_void,
-    size: usize,
-    timeout_ms: c_int,
-) -> c_int {
-    // SAFETY: as for `fmpl_sendbuf_set`.
-    number(p2p::sendbuf_set(Some(comm), size, timeout_ms).and_then(|()| unsafe { lie_in(buf, size) }))
-}
+    /// Sets the spool and the time-out of one communicator.
+    ///
+    /// * comm: the communicator.
+    /// * buf: as for `fmpl_sendbuf_set`.
+    /// * size: its bytes.
+    /// * timeout_ms: milliseconds, as for `fmpl_sendbuf_set`.
+    ///
+    /// Returns: as `fmpl_sendbuf_set`; `FMPL_ERR_COMM`.
+    unsafe fn fmpl_comm_sendbuf_set(comm: fmpl_comm, buf: *mut c_void, size: usize, timeout_ms: c_int)
+        = p2p::sendbuf_set(Some(comm), size, timeout_ms).and_then(|()| lie_in(buf, size));
 
-/// Looks at the spool.
-///
-/// * nsend: set to the number of spooled messages that were delivered since the last check.
-/// * nspool: set to the number of those that still wait.
-///
-/// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer.
-///
-/// Source: FMPL paper, section 3.2.1.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_sendbuf_check(nsend: Out<c_int>, nspool: Out<c_int>) -> c_int {
-    if nsend.is_null() || nspool.is_null() {
-        return wrong("fmpl_sendbuf_check: nsend or nspool is NULL");
-    }
-    hand_out(p2p::sendbuf_check(), |(delivered, waiting)| {
-        nsend.set(delivered);
-        nspool.set(waiting);
-    })
+    /// Looks at the spool.
+    ///
+    /// * nsend: set to the number of spooled messages that were delivered since the last check.
+    /// * nspool: set to the number of those that still wait.
+    ///
+    /// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    ///
+    /// Source: FMPL paper, section 3.2.1.
+    fn fmpl_sendbuf_check(nsend: Out<c_int>, nspool: Out<c_int>) needs nsend or nspool
+        = p2p::sendbuf_check().map(|(delivered, waiting)| {
+            nsend.set(delivered);
+            nspool.set(waiting);
+        });
 }
 
 // # Time, progress
@@ -647,23 +590,19 @@ pub extern "C" fn fmpl_wtime() -> c_double {
     comm::wtime()
 }
 
-/// Moves what can be moved. On shared memory nothing needs it for messages to be delivered.
-///
-/// Returns: `FMPL_ERR_PEER` naming a rank that has died.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_progress() -> c_int {
-    number(comm::progress())
-}
+calls! {
+    /// Moves what can be moved. On shared memory nothing needs it for messages to be delivered.
+    ///
+    /// Returns: `FMPL_ERR_PEER` naming a rank that has died.
+    fn fmpl_progress() = comm::progress();
 
-/// A descriptor for event loops (`poll`, `epoll`): it becomes readable when a request of this process completes. Read it empty
-/// (8 bytes), then test the requests. It belongs to the library and stays open until finalize.
-///
-/// * fd: set to the descriptor.
-///
-/// Returns: `FMPL_ERR_SYSTEM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_event_fd(fd: Out<c_int>) -> c_int {
-    hand_to(fd, "fmpl_event_fd: fd is NULL", comm::event_fd)
+    /// A descriptor for event loops (`poll`, `epoll`): it becomes readable when a request of this process completes.
+    /// Read it empty (8 bytes), then test the requests. It belongs to the library and stays open until finalize.
+    ///
+    /// * fd: set to the descriptor.
+    ///
+    /// Returns: `FMPL_ERR_SYSTEM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    fn fmpl_event_fd(fd: Out<c_int>) -> fd = comm::event_fd();
 }
 
 // # Memory that peers can reach

@@ -128,6 +128,15 @@ pub fn read(source: &str) -> Vec<Item> {
             comment.clear();
         } else if let Some((_, rest)) = line.split_once("unsafe extern \"C\" fn $name(") {
             signature = rest.to_owned();
+        } else if let Some(rest) = inner.trim_start_matches("unsafe ").strip_prefix("fn fmpl_").filter(|_| entry) {
+            let mut head = format!("fmpl_{rest}");
+            while !head.contains(')') {
+                head = format!("{head} {}", lines.next().expect("the parameters of an entry end").trim());
+            }
+            let declared = head.split(')').next().unwrap_or_default().replace("( ", "(");
+            let declared = format!("{}) -> c_int", declared.trim_end_matches(", "));
+            items.push(Item::Function(function(&declared, Doc::read(&comment))));
+            comment.clear();
         } else if entry && (inner.starts_with("fmpl_") || inner.starts_with("acp_")) {
             let above = match comment.pop_if(|line| line.trim() == "Parameters: as above.").and(items.last()) {
                 Some(Item::Function(function)) => function.doc.parameters.clone(),

@@ -6,7 +6,7 @@ use core::slice;
 use super::{fmpl_exchange, fmpl_id};
 use crate::base::error::{Code, Error, Result};
 use crate::comm;
-use crate::ffi::outcome::{Out, hand_to, number, wrong};
+use crate::ffi::outcome::{Out, number, wrong};
 use crate::launch::find::How;
 use crate::launch::id;
 
@@ -41,16 +41,15 @@ pub unsafe extern "C" fn fmpl_init_with(
     number(ranks(rank, size).and_then(|(rank, size)| comm::init_by(How::With(rank, size, &mut exchange), count)))
 }
 
-/// Makes an identifier of a job. One process does, one that will be a rank of the job, and passes it round to the others by whatever the
-/// program has; then all call `fmpl_init_id`. It scales: nothing is gathered. It has a secret in it: whoever gets it can join the job. The
-/// process listens from then on for the others.
-///
-/// * id: set to the identifier.
-///
-/// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer, `FMPL_ERR_SYSTEM`.
-#[unsafe(no_mangle)]
-pub extern "C" fn fmpl_id_create(id: Out<fmpl_id>) -> c_int {
-    hand_to(id, "fmpl_id_create: id is NULL", || id::create().map(|bytes| fmpl_id { bytes }))
+calls! {
+    /// Makes an identifier of a job. One process does, one that will be a rank of the job, and passes it round to the
+    /// others by whatever the program has; then all call `fmpl_init_id`. It scales: nothing is gathered. It has a
+    /// secret in it: whoever gets it can join the job. The process listens from then on for the others.
+    ///
+    /// * id: set to the identifier.
+    ///
+    /// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer, `FMPL_ERR_SYSTEM`.
+    fn fmpl_id_create(id: Out<fmpl_id>) -> id = id::create().map(|bytes| fmpl_id { bytes });
 }
 
 /// Joins the job of an identifier as `fmpl_init` does. All its ranks call it, the one that has made it among them.
