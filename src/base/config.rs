@@ -3,8 +3,6 @@
 //!
 //! A value that cannot be used is an error that shows the possible ones; a name that starts with `FMPL_` and is no setting
 //! is reported once, since it is most likely misspelt.
-//!
-//! Long because each setting has a line of its own where it is kept, and one where it begins.
 
 mod table;
 mod ways;
@@ -15,6 +13,7 @@ use crate::base::copying::Loop;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::Level;
 use crate::base::tuning::{self, Distance, Given};
+pub use table::Config;
 pub use ways::*;
 
 /// One row of the table of settings.
@@ -94,21 +93,6 @@ impl Congestion {
     }
 }
 
-/// Which ranks on other nodes are connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Connect {
-    /// Each, when it is first spoken to.
-    All,
-    /// Those that are among the busiest; the others are reached by datagrams.
-    Busiest,
-    /// None: all are reached by datagrams,
-    Datagrams,
-    /// into rings, as long as there are some.
-    Rings,
-    /// For tests: each changes its way at random.
-    Random,
-}
-
 /// What becomes of datagrams on their way, for tests: so many of a hundred are lost, come twice, come late.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Weather {
@@ -152,6 +136,17 @@ pub enum PretendedNodes {
     Cyclic(u32),
 }
 
+impl PretendedNodes {
+    fn named(name: &str) -> Option<PretendedNodes> {
+        let count = |text: &str| text.parse().ok().filter(|n: &u32| *n > 0);
+        match name.strip_prefix('c') {
+            _ if name == "off" => Some(PretendedNodes::Off),
+            Some(n) => count(n).map(PretendedNodes::Cyclic),
+            None => count(name).map(PretendedNodes::Blocks),
+        }
+    }
+}
+
 /// Which tuning file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TuningFile {
@@ -163,198 +158,13 @@ pub enum TuningFile {
     At(PathBuf),
 }
 
-/// The settings of this process.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// `FMPL_WAIT`
-    pub wait: WaitMode,
-    /// `FMPL_SPIN`, microseconds
-    pub spin_us: Option<u32>,
-    /// `FMPL_STALL`, seconds; 0: never
-    pub stall_s: f64,
-    /// `FMPL_DEADLOCK`
-    pub deadlock: OnDeadlock,
-    /// `FMPL_SHM_PATH`
-    pub way: Way,
-    /// `FMPL_CMA`
-    pub cma: bool,
-    /// `FMPL_TUNING`
-    pub tuning: TuningFile,
-    /// Numbers of tuning files that hold for this process whatever the files say: `FMPL_EAGER` and the like
-    pub numbers: Given,
-    /// `FMPL_DISTANCE`
-    pub distance: Option<Distance>,
-    /// `FMPL_MOVE`
-    pub moves: bool,
-    /// `FMPL_COPY`
-    pub copy: Option<Loop>,
-    /// `FMPL_SPOOL`, bytes
-    pub spool_bytes: usize,
-    /// `FMPL_TIMEOUT`, milliseconds; negative: infinite
-    pub timeout_ms: i32,
-    /// `FMPL_TURN_MEMORY`, bytes
-    pub turn_memory: usize,
-    /// `FMPL_LOANS`: loans, bytes
-    pub loans: (usize, usize),
-    /// `FMPL_ANY_SLOTS`
-    pub any_slots: usize,
-    /// `FMPL_SPREAD`; 0: by the number of senders
-    pub spread: usize,
-    /// `FMPL_COUNTERS`: on other nodes
-    pub counters_elsewhere: bool,
-    /// `FMPL_RMA_STARTER`, bytes
-    pub rma_starter: usize,
-    /// `FMPL_RMA_KEYS`
-    pub rma_keys: usize,
-    /// `FMPL_RMA_COMMANDS`
-    pub rma_commands: usize,
-    /// `FMPL_RMA_PEERS`
-    pub rma_peers: usize,
-    /// `FMPL_COLL_BARRIER`
-    pub coll_barrier: BarrierWay,
-    /// `FMPL_COLL_BCAST`
-    pub coll_bcast: BcastWay,
-    /// `FMPL_COLL_REDUCE`
-    pub coll_reduce: ReduceWay,
-    /// `FMPL_COLL_ALLREDUCE`
-    pub coll_allreduce: AllreduceWay,
-    /// `FMPL_COLL_EXCHANGE`
-    pub coll_exchange: ExchangeWay,
-    /// `FMPL_COLL_SCAN`
-    pub coll_scan: ScanWay,
-    /// `FMPL_COLL_NODES`
-    pub coll_nodes: PretendedNodes,
-    /// `FMPL_COLL_BETWEEN`
-    pub coll_between: BetweenWay,
-    /// `FMPL_COLL_FAR_BCAST`
-    pub far_bcast: FarBcastWay,
-    /// `FMPL_TOPOLOGY`
-    pub topology: Option<String>,
-    /// `FMPL_MCAST_FAR`
-    pub far_mcast: FarMcastWay,
-    /// `FMPL_COLL_FAR_ALLREDUCE`
-    pub far_allreduce: FarAllreduceWay,
-    /// `FMPL_ATTACH_TIMEOUT`, seconds
-    pub attach_s: f64,
-    /// `FMPL_NETWORK`
-    pub network: Network,
-    /// `FMPL_TCP_CONGESTION`
-    pub tcp_congestion: Congestion,
-    /// `FMPL_WEATHER`
-    pub weather: Option<Weather>,
-    /// `FMPL_LIBFABRIC`: the file, if not the one that the system finds
-    pub libfabric: Option<String>,
-    /// `FMPL_VERBS`
-    pub verbs: bool,
-    /// `FMPL_VERBS_DEVICE`
-    pub verbs_devices: Option<String>,
-    /// `FMPL_VERBS_CACHE`
-    pub verbs_cache: bool,
-    /// `FMPL_REGISTRATIONS`, of a node
-    pub registrations: usize,
-    /// `FMPL_REGISTERED_MEMORY`, bytes of a node
-    pub registered_memory: Option<u64>,
-    /// `FMPL_VERBS_POLL`: is a completion at the receiver waited for before bytes are believed to be there?
-    pub verbs_strict: bool,
-    /// `FMPL_VERBS_GID`
-    pub verbs_gid: Option<u32>,
-    /// `FMPL_VERBS_MTU`, bytes
-    pub verbs_mtu: Option<u32>,
-    /// `FMPL_VERBS_PKEY`
-    pub verbs_pkey: Option<u16>,
-    /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most; 0: none at all, but channels.
-    pub queue_pairs: usize,
-    /// `FMPL_CONNECT`
-    pub connect: Connect,
-    /// `FMPL_RINGS`: peers of all processes of a node whose datagrams have room of their own, at most.
-    pub rings: usize,
-    /// `FMPL_CONTEXTS`: peers on other nodes that may write into memory of the processes of a node, at most.
-    pub contexts: usize,
-    /// `FMPL_START_TIMEOUT`, seconds
-    pub start_s: f64,
-    /// `FMPL_ERRORS`: does an error of a call of C or Fortran end the job?
-    pub errors_abort: bool,
-    /// `FMPL_PMIX`
-    pub pmix: Option<String>,
-    /// `FMPL_BLACS_SPOOL`, bytes; read by `libfmpl_blacs`
-    pub blacs_spool_bytes: usize,
-    /// `FMPL_TRACE`
-    pub trace: Option<PathBuf>,
-    /// `FMPL_TRACE_EVENTS`
-    pub trace_events: usize,
-    /// `FMPL_TRACE_SIGNAL`
-    pub trace_signal: Option<i32>,
-    /// `FMPL_STATS`
-    pub stats: Option<PathBuf>,
-    /// `FMPL_LOG`
-    pub log: Level,
-}
-
-impl Default for Config {
-    /// Long because each setting has a line.
-    fn default() -> Config {
-        Config {
-            wait: WaitMode::Adaptive,
-            spin_us: None,
-            stall_s: 10.0,
-            deadlock: OnDeadlock::Report,
-            way: Way::Auto,
-            cma: true,
-            moves: false,
-            spool_bytes: 16 << 20,
-            timeout_ms: 10,
-            turn_memory: 16 << 20,
-            loans: (4096, 4 << 30),
-            any_slots: 512,
-            spread: 0,
-            counters_elsewhere: false,
-            rma_starter: 10 << 10,
-            rma_keys: 255,
-            rma_commands: 4096,
-            rma_peers: 1024,
-            coll_barrier: BarrierWay::Auto,
-            coll_bcast: BcastWay::Auto,
-            coll_reduce: ReduceWay::Auto,
-            coll_allreduce: AllreduceWay::Auto,
-            coll_exchange: ExchangeWay::Auto,
-            coll_scan: ScanWay::Auto,
-            coll_nodes: PretendedNodes::Off,
-            coll_between: BetweenWay::Auto,
-            far_bcast: FarBcastWay::Auto,
-            topology: None,
-            far_mcast: FarMcastWay::Auto,
-            far_allreduce: FarAllreduceWay::Auto,
-            tuning: TuningFile::Auto,
-            numbers: Given::default(),
-            distance: None,
-            copy: None,
-            attach_s: 30.0,
-            start_s: 120.0,
-            errors_abort: false,
-            pmix: None,
-            network: Network::Auto,
-            tcp_congestion: Congestion::Auto,
-            weather: None,
-            libfabric: None,
-            verbs: true,
-            verbs_devices: None,
-            verbs_cache: true,
-            registrations: 65_536,
-            registered_memory: None,
-            verbs_strict: false,
-            verbs_gid: None,
-            verbs_mtu: None,
-            verbs_pkey: None,
-            queue_pairs: 128,
-            connect: Connect::All,
-            rings: 256,
-            contexts: 1024,
-            blacs_spool_bytes: 1 << 30,
-            trace: None,
-            trace_events: 16384,
-            trace_signal: None,
-            stats: None,
-            log: Level::Warn,
+impl TuningFile {
+    fn named(name: &str) -> Option<TuningFile> {
+        match name {
+            "auto" => Some(TuningFile::Auto),
+            "built-in" => Some(TuningFile::BuiltIn),
+            "" => None,
+            path => Some(TuningFile::At(path.into())),
         }
     }
 }

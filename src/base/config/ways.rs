@@ -182,4 +182,18 @@ named! {
         /// Halves of halves, and back.
         Halving = "halving",
     }
+
+    /// Which ranks on other nodes are connected.
+    Connect {
+        /// Each, when it is first spoken to.
+        All = "all",
+        /// Those that are among the busiest; the others are reached by datagrams.
+        Busiest = "busiest",
+        /// None: all are reached by datagrams,
+        Datagrams = "datagrams",
+        /// into rings, as long as there are some.
+        Rings = "rings",
+        /// For tests: each changes its way at random.
+        Random = "random",
+    }
 }
