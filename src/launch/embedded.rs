@@ -125,30 +125,75 @@ pub enum Debugger {
     },
 }
 
-/// A job to be started.
-#[derive(Clone, Debug)]
-pub struct Launcher {
-    pub(super) programs: Vec<Program>,
-    pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) wdir: Option<PathBuf>,
-    pub(super) bind: Bind,
-    pub(super) map: Map,
-    pub(super) nodes: Option<Nodes>,
-    pub(super) hosts: Vec<(String, Vec<u32>)>,
-    pub(super) agent: Option<Vec<OsString>>,
-    pub(super) prefix: Option<PathBuf>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) grace: Duration,
-    pub(super) stdin: bool,
-    pub(super) stdout: Output,
-    pub(super) stderr: Output,
-    pub(super) keep_going: bool,
-    pub(super) signals: bool,
-    pub(super) quiet: bool,
-    pub(super) verbose: bool,
-    pub(super) stats: Option<PathBuf>,
-    pub(super) debugger: Option<Debugger>,
-    pub(super) ghosts: Option<Ghosts>,
+/// One row an option of a job: what it is, where it begins, and what is given for it.
+macro_rules! options {
+    ($($(#[$doc:meta])+ $name:ident: $kind:ty = $begins:expr, |$given:ident: $from:ty| $value:expr;)*) => {
+        /// A job to be started.
+        #[derive(Clone, Debug)]
+        pub struct Launcher {
+            pub(super) programs: Vec<Program>,
+            pub(super) env: Vec<(OsString, OsString)>,
+            $($(#[$doc])+ pub(super) $name: $kind,)*
+        }
+
+        impl Launcher {
+            /// Several programs in one job; the ranks of the first come first.
+            pub fn of(programs: Vec<Program>) -> Launcher {
+                Launcher { programs, env: Vec::new(), $($name: $begins,)* }
+            }
+
+            $($(#[$doc])+
+            pub fn $name(mut self, $given: $from) -> Launcher {
+                self.$name = $value;
+                self
+            })*
+        }
+    };
+}
+
+options! {
+    /// The directory in which the ranks start.
+    wdir: Option<PathBuf> = None, |dir: impl Into<PathBuf>| Some(dir.into());
+    /// Which cores the ranks may use.
+    bind: Bind = Bind::Auto, |bind: Bind| bind;
+    /// In which order they take the cores.
+    map: Map = Map::Core, |map: Map| map;
+    /// Pretends that the ranks are on several nodes.
+    nodes: Option<Nodes> = None, |nodes: Nodes| Some(nodes);
+    /// The machines of the job, with the ranks of each ([`hosts::ranks_of`](super::hosts::ranks_of)); none: all ranks run
+    /// on this one. A daemon is started on each, by the launch agent.
+    hosts: Vec<(String, Vec<u32>)> = Vec::new(), |hosts: Vec<(String, Vec<u32>)>| hosts;
+    /// The command that starts a daemon on a host, in place of `ssh`: it gets the host and a command for there behind its
+    /// own words.
+    agent: Option<Vec<OsString>> = None, |words: Vec<OsString>| Some(words);
+    /// On other machines the command is `bin/fmpl` below this directory, in place of where it is here.
+    prefix: Option<PathBuf> = None, |dir: impl Into<PathBuf>| Some(dir.into());
+    /// Ends the job after this time, with [`Outcome::code`] 124.
+    timeout: Option<Duration> = None, |time: Duration| Some(time);
+    /// How long ranks have between SIGTERM and SIGKILL; 2 s by default.
+    grace: Duration = Duration::from_secs(2), |time: Duration| time;
+    /// Gives the launcher's standard input to rank 0; by default all ranks read `/dev/null`.
+    stdin_to_rank_0: bool = false, |yes: bool| yes;
+    /// Where the ranks' standard output goes.
+    stdout: Output = Output::Inherit, |to: Output| to;
+    /// Where the ranks' standard error goes.
+    stderr: Output = Output::Inherit, |to: Output| to;
+    /// One rank's failure does not end the others. It is reported all the same.
+    keep_going: bool = false, |yes: bool| yes;
+    /// SIGINT, SIGTERM, SIGHUP, SIGQUIT to this process end the job, and SIGTSTP stops it. They are blocked in the calling
+    /// thread for the life of the job; a process with other threads must have them blocked there too.
+    obey_signals: bool = false, |yes: bool| yes;
+    /// Reports are not printed; [`Outcome::reports`] has them in any case.
+    quiet: bool = false, |yes: bool| yes;
+    /// Also reports what runs where.
+    verbose: bool = false, |yes: bool| yes;
+    /// Each rank's numbers are left in this directory, in a file with the rank's number as its name; those of other
+    /// machines too.
+    stats: Option<PathBuf> = None, |dir: impl Into<PathBuf>| Some(dir.into());
+    /// Runs the ranks under a debugger; all on this machine.
+    debugger: Option<Debugger> = None, |debugger: Debugger| Some(debugger);
+    /// The job has more ranks than those that are started; all of these on this machine.
+    ghosts: Option<Ghosts> = None, |ghosts: Ghosts| Some(ghosts);
 }
 
 impl Launcher {
@@ -157,152 +202,9 @@ impl Launcher {
         Launcher::of(vec![Program::new(n, argv)])
     }
 
-    /// Several programs in one job; the ranks of the first come first.
-    pub fn of(programs: Vec<Program>) -> Launcher {
-        Launcher {
-            programs,
-            env: Vec::new(),
-            wdir: None,
-            bind: Bind::Auto,
-            map: Map::Core,
-            nodes: None,
-            hosts: Vec::new(),
-            agent: None,
-            prefix: None,
-            timeout: None,
-            grace: Duration::from_secs(2),
-            stdin: false,
-            stdout: Output::Inherit,
-            stderr: Output::Inherit,
-            keep_going: false,
-            signals: false,
-            quiet: false,
-            verbose: false,
-            stats: None,
-            debugger: None,
-            ghosts: None,
-        }
-    }
-
     /// A variable for all ranks.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Launcher {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
-        self
-    }
-
-    /// The directory in which the ranks start.
-    pub fn wdir(mut self, dir: impl Into<PathBuf>) -> Launcher {
-        self.wdir = Some(dir.into());
-        self
-    }
-
-    /// Which cores the ranks may use.
-    pub fn bind(mut self, bind: Bind) -> Launcher {
-        self.bind = bind;
-        self
-    }
-
-    /// In which order they take the cores.
-    pub fn map(mut self, map: Map) -> Launcher {
-        self.map = map;
-        self
-    }
-
-    /// Pretends that the ranks are on several nodes.
-    pub fn nodes(mut self, nodes: Nodes) -> Launcher {
-        self.nodes = Some(nodes);
-        self
-    }
-
-    /// The machines of the job, with the ranks of each ([`hosts::ranks_of`](super::hosts::ranks_of)); none: all ranks run on this one. A
-    /// daemon is started on each, by the launch agent.
-    pub fn hosts(mut self, hosts: Vec<(String, Vec<u32>)>) -> Launcher {
-        self.hosts = hosts;
-        self
-    }
-
-    /// The command that starts a daemon on a host, in place of `ssh`: it gets the host and a command for there behind its own words.
-    pub fn agent(mut self, words: Vec<OsString>) -> Launcher {
-        self.agent = Some(words);
-        self
-    }
-
-    /// On other machines the command is `bin/fmpl` below this directory, in place of where it is here.
-    pub fn prefix(mut self, dir: impl Into<PathBuf>) -> Launcher {
-        self.prefix = Some(dir.into());
-        self
-    }
-
-    /// Ends the job after this time, with [`Outcome::code`] 124.
-    pub fn timeout(mut self, time: Duration) -> Launcher {
-        self.timeout = Some(time);
-        self
-    }
-
-    /// How long ranks have between SIGTERM and SIGKILL; 2 s by default.
-    pub fn grace(mut self, time: Duration) -> Launcher {
-        self.grace = time;
-        self
-    }
-
-    /// Gives the launcher's standard input to rank 0; by default all ranks read `/dev/null`.
-    pub fn stdin_to_rank_0(mut self, yes: bool) -> Launcher {
-        self.stdin = yes;
-        self
-    }
-
-    /// Where the ranks' standard output goes.
-    pub fn stdout(mut self, to: Output) -> Launcher {
-        self.stdout = to;
-        self
-    }
-
-    /// Where the ranks' standard error goes.
-    pub fn stderr(mut self, to: Output) -> Launcher {
-        self.stderr = to;
-        self
-    }
-
-    /// One rank's failure does not end the others. It is reported all the same.
-    pub fn keep_going(mut self, yes: bool) -> Launcher {
-        self.keep_going = yes;
-        self
-    }
-
-    /// SIGINT, SIGTERM, SIGHUP, SIGQUIT to this process end the job, and SIGTSTP stops it. They are blocked in the calling
-    /// thread for the life of the job; a process with other threads must have them blocked there too.
-    pub fn obey_signals(mut self, yes: bool) -> Launcher {
-        self.signals = yes;
-        self
-    }
-
-    /// Reports are not printed; [`Outcome::reports`] has them in any case.
-    pub fn quiet(mut self, yes: bool) -> Launcher {
-        self.quiet = yes;
-        self
-    }
-
-    /// Each rank's numbers are left in this directory, in a file with the rank's number as its name; those of other machines too.
-    pub fn stats(mut self, dir: impl Into<PathBuf>) -> Launcher {
-        self.stats = Some(dir.into());
-        self
-    }
-
-    /// Runs the ranks under a debugger; all on this machine.
-    pub fn debugger(mut self, debugger: Debugger) -> Launcher {
-        self.debugger = Some(debugger);
-        self
-    }
-
-    /// The job has more ranks than those that are started; all of these on this machine.
-    pub fn ghosts(mut self, ghosts: Ghosts) -> Launcher {
-        self.ghosts = Some(ghosts);
-        self
-    }
-
-    /// Also reports what runs where.
-    pub fn verbose(mut self, yes: bool) -> Launcher {
-        self.verbose = yes;
         self
     }
 

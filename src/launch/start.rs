@@ -60,7 +60,7 @@ impl Supervisor {
         check(l)?;
         let away = l.spans_machines();
         let n: usize = l.programs.iter().map(|p| p.n).sum();
-        let signals = if l.signals { Some(Signals::block().map_err(system("signalfd"))?) } else { None };
+        let signals = if l.obey_signals { Some(Signals::block().map_err(system("signalfd"))?) } else { None };
         let blocked = signals.as_ref().map_or_else(blocked_now, |s| s.before);
         mind_children();
         let deadline = l.timeout.and_then(|t| Instant::now().checked_add(t));
@@ -73,7 +73,7 @@ impl Supervisor {
                 .iter()
                 .for_each(|p| p.ranks.iter().for_each(|(rank, _)| members[*rank as usize].host = p.number as usize));
             let hosts = posts.into_iter().map(|p| p.host).collect();
-            (Hands::Away(fleet), members, hosts, l.stdin.then(Typing::away))
+            (Hands::Away(fleet), members, hosts, l.stdin_to_rank_0.then(Typing::away))
         } else {
             let programs = l.programs.iter().enumerate();
             let ranks: Vec<usize> = programs.flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
@@ -88,7 +88,7 @@ impl Supervisor {
                 wdir: l.wdir.as_deref(),
                 size: l.ghosts.as_ref().map_or(n, |ghosts| ghosts.world().max(n)),
                 ranks: &(0..).zip(ranks).collect::<Vec<_>>(),
-                input: match (l.stdin, io::stdin().is_terminal()) {
+                input: match (l.stdin_to_rank_0, io::stdin().is_terminal()) {
                     (false, _) => Input::Nothing,
                     (true, false) => Input::Own,
                     (true, true) => Input::Pipe,

@@ -357,7 +357,7 @@ fn plan(l: &Launcher, posts: &[Post], size: u32, mapping: String) -> Result<Plan
         bind: l.bind,
         map: l.map,
         verbose: l.verbose,
-        stdin: l.stdin,
+        stdin: l.stdin_to_rank_0,
         stats: l.stats.is_some(),
         silent: [l.stdout == Output::Null, l.stderr == Output::Null],
         mapping,
