@@ -35,20 +35,46 @@ enum Way {
     Apart,
 }
 
-/// Collective calls. Of those without `_n` a communicator has at most one under way; it is done as the calls that wait are, and until it is over
-/// all other such calls and those that wait get [`Code::Busy`](crate::Code::Busy). Of those with `_n` it may have [`TICKETS`](coll::TICKETS), and
-/// any other calls meanwhile; they are done by messages between the ranks. All ranks begin all of them in the same order.
-impl<'scope, 'env> Scope<'scope, 'env> {
+/// Makes both forms of each call: the one of which there is one at a time, and, with `_n`, the one of several. An entry says what the two are
+/// called and what they are given, and what is asked for. A reduction's function, which must last as long as the call, comes with it.
+macro_rules! both {
+    ($(
+        $(#[$single_doc:meta])* $single:ident,
+        $(#[$apart_doc:meta])* $apart:ident $(<$element:ident>)?
+            (&$scope:ident $(, $given:ident: $kind:ty)*) = $ask:expr;
+    )*) => {
+        /// Collective calls. Of those without `_n` a communicator has at most one under way; it is done as the calls that wait are, and until it is
+        /// over all other such calls and those that wait get [`Code::Busy`](crate::Code::Busy). Of those with `_n` it may have
+        /// [`TICKETS`](coll::TICKETS), and any other calls meanwhile; they are done by messages between the ranks. All ranks begin all of
+        /// them in the same order.
+        impl<'scope, 'env> Scope<'scope, 'env> {
+            $(
+                $(#[$single_doc])*
+                pub fn $single $(<$element: Plain>)? (&'scope $scope $(, $given: $kind)*)
+                    -> Result<CollectiveRequest<'scope, 'env>>
+                {
+                    let (function, ask) = $ask;
+                    $scope.begin_collective(Way::Single, function, ask)
+                }
+
+                $(#[$apart_doc])*
+                pub fn $apart $(<$element: Plain>)? (&'scope $scope $(, $given: $kind)*)
+                    -> Result<CollectiveRequest<'scope, 'env>>
+                {
+                    let (function, ask) = $ask;
+                    $scope.begin_collective(Way::Apart, function, ask)
+                }
+            )*
+        }
+    };
+}
+
+both! {
     /// Begins a barrier. A communicator has at most one such call under way: until it is over all others but those with `_n` get
     /// [`Code::Busy`](crate::Code::Busy).
-    pub fn ibarrier(&'scope self) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Single, None, Ask::Barrier)
-    }
-
+    ibarrier,
     /// Begins a barrier, one of several calls that may be under way.
-    pub fn ibarrier_n(&'scope self) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Apart, None, Ask::Barrier)
-    }
+    ibarrier_n(&self) = (None, Ask::Barrier);
 
     /// Begins to copy the root's slice to all ranks; see [`Scope::ibarrier`].
     ///
@@ -63,14 +89,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// })?;
     /// # Ok::<(), fmpl::Error>(())
     /// ```
-    pub fn ibcast<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Single, None, bcast(data, root))
-    }
-
+    ibcast,
     /// The same, one of several calls that may be under way.
     ///
     /// ```
@@ -84,137 +103,50 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// })?;
     /// # Ok::<(), fmpl::Error>(())
     /// ```
-    pub fn ibcast_n<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Apart, None, bcast(data, root))
-    }
+    ibcast_n<T>(&self, data: &'scope mut [T], root: usize) = (None, bcast(data, root));
 
     /// Begins to combine the ranks' slices into the root's; see [`Comm::reduce`] and [`Scope::iallreduce`].
-    pub fn ireduce<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        function: impl Reduce<T> + Send + 'scope,
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        let function = function.boxed();
-        let ask = Ask::Reduce(vector(data, &function)?, number(root));
-        self.begin_collective(Way::Single, Some(function), ask)
-    }
-
+    ireduce,
     /// The same, one of several calls that may be under way. The function must be associative.
-    pub fn ireduce_n<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        function: impl Reduce<T> + Send + 'scope,
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
+    ireduce_n<T>(&self, data: &'scope mut [T], function: impl Reduce<T> + Send + 'scope, root: usize) = {
         let function = function.boxed();
         let ask = Ask::Reduce(vector(data, &function)?, number(root));
-        self.begin_collective(Way::Apart, Some(function), ask)
-    }
+        (Some(function), ask)
+    };
 
     /// Begins to combine the ranks' slices; see [`Comm::allreduce`] and [`Scope::ibarrier`]. Whatever thread of the process waits in
     /// the library may call the function.
-    pub fn iallreduce<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        function: impl Reduce<T> + Send + 'scope,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        let function = function.boxed();
-        let ask = Ask::Allreduce(vector(data, &function)?);
-        self.begin_collective(Way::Single, Some(function), ask)
-    }
-
+    iallreduce,
     /// The same, one of several calls that may be under way. The function must be associative.
-    pub fn iallreduce_n<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        function: impl Reduce<T> + Send + 'scope,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
+    iallreduce_n<T>(&self, data: &'scope mut [T], function: impl Reduce<T> + Send + 'scope) = {
         let function = function.boxed();
         let ask = Ask::Allreduce(vector(data, &function)?);
-        self.begin_collective(Way::Apart, Some(function), ask)
-    }
+        (Some(function), ask)
+    };
 
     /// Begins to collect a slice of each rank at the root; see [`Comm::gather`] and [`Scope::ibarrier`].
-    pub fn igather<T: Plain>(
-        &'scope self,
-        data: &'scope [T],
-        all: &'scope mut [T],
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Single, None, self.gather(data, all, root)?)
-    }
-
+    igather,
     /// The same, one of several calls that may be under way.
-    pub fn igather_n<T: Plain>(
-        &'scope self,
-        data: &'scope [T],
-        all: &'scope mut [T],
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Apart, None, self.gather(data, all, root)?)
-    }
+    igather_n<T>(&self, data: &'scope [T], all: &'scope mut [T], root: usize) = (None, self.gather(data, all, root)?);
 
     /// Begins to collect a slice of each rank at all ranks; see [`Comm::allgather`] and [`Scope::ibarrier`].
-    pub fn iallgather<T: Plain>(
-        &'scope self,
-        data: &'scope [T],
-        all: &'scope mut [T],
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Single, None, self.allgather(data, all)?)
-    }
-
+    iallgather,
     /// The same, one of several calls that may be under way.
-    pub fn iallgather_n<T: Plain>(
-        &'scope self,
-        data: &'scope [T],
-        all: &'scope mut [T],
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Apart, None, self.allgather(data, all)?)
-    }
+    iallgather_n<T>(&self, data: &'scope [T], all: &'scope mut [T]) = (None, self.allgather(data, all)?);
 
     /// Begins to give each rank its own slice of the root's; see [`Comm::scatter`] and [`Scope::ibarrier`].
-    pub fn iscatter<T: Plain>(
-        &'scope self,
-        all: &'scope [T],
-        data: &'scope mut [T],
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Single, None, self.scatter(all, data, root)?)
-    }
-
+    iscatter,
     /// The same, one of several calls that may be under way.
-    pub fn iscatter_n<T: Plain>(
-        &'scope self,
-        all: &'scope [T],
-        data: &'scope mut [T],
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Apart, None, self.scatter(all, data, root)?)
-    }
+    iscatter_n<T>(&self, all: &'scope [T], data: &'scope mut [T], root: usize)
+        = (None, self.scatter(all, data, root)?);
 
     /// Begins to give each rank its own slice of each rank's; see [`Comm::alltoall`] and [`Scope::ibarrier`].
-    pub fn ialltoall<T: Plain>(
-        &'scope self,
-        sent: &'scope [T],
-        received: &'scope mut [T],
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Single, None, self.alltoall(sent, received)?)
-    }
-
+    ialltoall,
     /// The same, one of several calls that may be under way.
-    pub fn ialltoall_n<T: Plain>(
-        &'scope self,
-        sent: &'scope [T],
-        received: &'scope mut [T],
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.begin_collective(Way::Apart, None, self.alltoall(sent, received)?)
-    }
+    ialltoall_n<T>(&self, sent: &'scope [T], received: &'scope mut [T]) = (None, self.alltoall(sent, received)?);
+}
 
+impl<'scope, 'env> Scope<'scope, 'env> {
     fn gather<T: Plain>(&self, data: &'scope [T], all: &'scope mut [T], root: usize) -> Result<Ask> {
         if self.comm.rank == root {
             self.comm.check_length("gather", all.len(), data.len())?;
