@@ -10,7 +10,7 @@ mod ways;
 use std::path::PathBuf;
 
 use crate::base::copying::Loop;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::log::Level;
 use crate::base::tuning::{self, Distance, Given};
 pub use table::Config;
@@ -196,9 +196,8 @@ impl Config {
     }
 
     fn set(&mut self, setting: &Setting, value: &str) -> Result<()> {
-        (setting.set)(self, value.trim()).ok_or_else(|| {
-            Error::new(Code::Setting, format!("{}={value}: possible values: {}", setting.name, setting.values))
-        })
+        (setting.set)(self, value.trim())
+            .ok_or_else(|| error!(Code::Setting, "{}={value}: possible values: {}", setting.name, setting.values))
     }
 
     /// Variables in the environment that look like settings and are none.

@@ -149,11 +149,26 @@ static_assertions::const_assert!(size_of::<Result<()>>() == size_of::<usize>());
 /// What every fallible function of this crate returns.
 pub type Result<T> = core::result::Result<T, Error>;
 
+/// An error with a text as `format!` takes it: what fails is written out at one place, not where it is found.
+macro_rules! error {
+    ($code:expr, $($text:tt)+) => {
+        $crate::base::error::Error::of($code, format_args!($($text)+))
+    };
+}
+pub(crate) use error;
+
 impl Error {
     /// An error with a text. Cold: errors are made off the message path.
     #[cold]
     pub fn new(code: Code, detail: impl Into<String>) -> Error {
         Error(Box::new(Inner { code, detail: detail.into().into_boxed_str() }))
+    }
+
+    /// The same with a text that is still to be made: [`error!`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn of(code: Code, detail: fmt::Arguments<'_>) -> Error {
+        Error::new(code, detail.to_string())
     }
 
     /// The failure of a system call: `what` was being done, and the thread's `errno` says why it failed.

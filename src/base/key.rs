@@ -4,7 +4,7 @@
 //! secret is never used itself: a key is drawn from it and further keys are derived from that, in the manner of HKDF (RFC 5869), each for one
 //! purpose; from a derived key nobody finds the way back, nor to its siblings. Off every fast path.
 
-use super::error::{Code, Error, Result};
+use super::error::{Code, Result, error};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use std::io;
@@ -95,7 +95,7 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     match fill(&mut bytes) {
         Ok(()) => Ok(bytes),
-        Err(e) => Err(Error::new(Code::System, format!("getting random bytes from the system: {e}"))),
+        Err(e) => Err(error!(Code::System, "getting random bytes from the system: {e}")),
     }
 }
 

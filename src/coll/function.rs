@@ -10,7 +10,7 @@ use std::sync::{OnceLock, RwLock};
 
 use super::arena::CELL_BYTES;
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Code, Error, Result, say};
+use crate::base::error::{Code, Error, Result, error, say};
 use crate::base::foreign::Foreign;
 use crate::base::kernel::{Kernel, Kind, Operation, PREDEFINED, Predefined};
 use crate::base::symbols;
@@ -192,9 +192,9 @@ static REGISTERED: RwLock<Option<HashMap<usize, Registered>>> = RwLock::new(None
 /// As for [`Foreign::at`], to the end of the process.
 pub unsafe fn register(function: usize, size: usize, fortran: bool) -> Result<()> {
     if size == 0 || size > ELEMENT_MOST {
-        return Err(Error::new(
+        return Err(error!(
             Code::Argument,
-            format!("fmpl_func_register: elements of {size} bytes; 1 to {ELEMENT_MOST} are possible"),
+            "fmpl_func_register: elements of {size} bytes; 1 to {ELEMENT_MOST} are possible"
         ));
     }
     if predefined_at(function).is_some() {

@@ -14,7 +14,7 @@ use super::messages::Party;
 use super::team::Team;
 use super::tree::branches_in_order;
 use crate::base::bytes::{Room, Scratch};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::unwinding::Panic;
 use crate::wait::Operation;
 
@@ -67,14 +67,12 @@ pub(super) async fn alltoall(team: &Team, who: Vec<u32>, b: Blocks<'_>) -> Resul
         let swapped = p.swap_apart(to, b.to(pattern, to), from, b.of(pattern, from)).await;
         let whole = swapped.and_then(|()| match p.received_len(from)? {
             len if len == b.size as u64 => Ok(()),
-            len => Err(Error::new(
+            len => Err(error!(
                 Code::Peer,
-                format!(
-                    "rank {}: mcast_alltoall: rank {} gives blocks of {len} bytes, not of {}",
-                    team.ep.rank,
-                    p.rank_of(from),
-                    b.size
-                ),
+                "rank {}: mcast_alltoall: rank {} gives blocks of {len} bytes, not of {}",
+                team.ep.rank,
+                p.rank_of(from),
+                b.size
             )),
         });
         failed = failed.and(whole);
@@ -84,14 +82,14 @@ pub(super) async fn alltoall(team: &Team, who: Vec<u32>, b: Blocks<'_>) -> Resul
 
 #[cold]
 fn no_member(team: &Team, call: &str) -> Error {
-    Error::new(Code::Argument, format!("rank {}: {call}: not a member", team.ep.rank))
+    error!(Code::Argument, "rank {}: {call}: not a member", team.ep.rank)
 }
 
 /// The program's function has panicked here: the group has no result, and the call is left by the panic when it ends.
 #[cold]
 fn panicked(team: &Team, panic: Panic) -> Error {
     team.state.own.panic.set(Some(panic));
-    Error::new(Code::Peer, format!("rank {}: mcast_reduce: the function of this rank has panicked", team.ep.rank))
+    error!(Code::Peer, "rank {}: mcast_reduce: the function of this rank has panicked", team.ep.rank)
 }
 
 /// Receives a vector; one of no bytes says that there is none.

@@ -57,7 +57,7 @@ pub use uneven::{Sizes, allgatherv, alltoallv, gatherv, scatterv};
 
 use crate::base::atomics::Ordering;
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::leaked::Leaked;
 use crate::base::lock::Mutex;
 use crate::base::named::Named;
@@ -201,13 +201,11 @@ impl Drop for InCall {
 
 #[cold]
 fn busy(team: &Team, call: &str) -> Error {
-    Error::new(
+    error!(
         Code::Busy,
-        format!(
-            "rank {}: {call} while another collective call of communicator {} is under way",
-            team.ep.rank,
-            Named(team.comm)
-        ),
+        "rank {}: {call} while another collective call of communicator {} is under way",
+        team.ep.rank,
+        Named(team.comm)
     )
 }
 
@@ -339,9 +337,7 @@ pub fn neighbours(comm: i32, give: Bytes<'_>, one: bool, size: usize, take: Room
     let ep = endpoint()?;
     let team = team(ep, comm)?;
     let call = if one { Operation::NeighbourAllgather } else { Operation::NeighbourAlltoall }.name();
-    let none = || {
-        Error::new(Code::Comm, format!("rank {}: {call}: communicator {comm} is no grid", ep.rank, comm = Named(comm)))
-    };
+    let none = || error!(Code::Comm, "rank {}: {call}: communicator {comm} is no grid", ep.rank, comm = Named(comm));
     let grid = ep.context(comm)?.grid.get().ok_or_else(none)?;
     let neighbours: Vec<_> = grid.neighbours(team.rank as u32).collect();
     let all = size.saturating_mul(neighbours.len());
@@ -408,7 +404,7 @@ pub fn mcast_reduce(comm: i32, data: Room<'_>, count: i32, f: &Function<'_>, bit
     check_root(team, root, "mcast_reduce")?;
     let who = members(team, bits, "mcast_reduce")?;
     let Some(root) = who.iter().position(|r| *r == root as u32) else {
-        return Err(Error::new(Code::Argument, format!("rank {}: mcast_reduce: the root is no member", team.ep.rank)));
+        return Err(error!(Code::Argument, "rank {}: mcast_reduce: the root is no member", team.ep.rank));
     };
     let _in = InCall::hold(team, "mcast_reduce")?;
     if v.bytes() == 0 || who.len() == 1 {
@@ -423,8 +419,7 @@ pub fn mcast_alltoall(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, b
     let (team, call) = (team(endpoint()?, comm)?, "mcast_alltoall");
     let who = members(team, bits, call)?;
     let all = size.checked_mul(who.len());
-    let all =
-        all.ok_or_else(|| Error::new(Code::Argument, format!("rank {}: {call}: size overflows", team.ep.rank)))?;
+    let all = all.ok_or_else(|| error!(Code::Argument, "rank {}: {call}: size overflows", team.ep.rank))?;
     let (give, take) = (check_bytes(team, give, all, call)?, check_room(team, take, all, call)?);
     let _in = InCall::hold(team, call)?;
     if size == 0 {
@@ -435,7 +430,7 @@ pub fn mcast_alltoall(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, b
 
 /// The members of a bitmap, of which this rank is one.
 fn members(team: &Team, bits: Bytes<'_>, call: &str) -> Result<Vec<u32>> {
-    let wrong = |what: &str| Error::new(Code::Argument, format!("rank {}: {call}: {what}", team.ep.rank));
+    let wrong = |what: &str| error!(Code::Argument, "rank {}: {call}: {what}", team.ep.rank);
     if bits.is_empty() {
         return Err(wrong("no bitmap"));
     }
@@ -444,7 +439,7 @@ fn members(team: &Team, bits: Bytes<'_>, call: &str) -> Result<Vec<u32>> {
     Room::of(&mut words).copy_from(bits);
     let who: Vec<u32> = (0..64 * words.len() as u32).filter(|r| words[*r as usize / 64] >> (r % 64) & 1 == 1).collect();
     if who.last().is_some_and(|last| *last as usize >= team.whole) {
-        return Err(Error::new(Code::Rank, format!("rank {}: {call}: a bit beyond the last rank", team.ep.rank)));
+        return Err(error!(Code::Rank, "rank {}: {call}: a bit beyond the last rank", team.ep.rank));
     }
     if !who.contains(&(team.rank as u32)) {
         return Err(wrong("this rank is no member"));
@@ -455,16 +450,14 @@ fn members(team: &Team, bits: Bytes<'_>, call: &str) -> Result<Vec<u32>> {
 /// The vector of so many elements.
 fn check_vector<'a>(team: &Team, at: Room<'a>, count: i32, f: &'a Function<'a>, call: &str) -> Result<Vector<'a>> {
     let n = usize::try_from(count)
-        .map_err(|_| Error::new(Code::Argument, format!("rank {}: {call} of {count} elements", team.ep.rank)))?;
+        .map_err(|_| error!(Code::Argument, "rank {}: {call} of {count} elements", team.ep.rank))?;
     if f.size > function::ELEMENT_MOST {
-        return Err(Error::new(
+        return Err(error!(
             Code::Argument,
-            format!(
-                "rank {}: {call} of elements of {} bytes; the most is {}",
-                team.ep.rank,
-                f.size,
-                function::ELEMENT_MOST
-            ),
+            "rank {}: {call} of elements of {} bytes; the most is {}",
+            team.ep.rank,
+            f.size,
+            function::ELEMENT_MOST
         ));
     }
     Ok(Vector::new(check_room(team, at, n * f.size, call)?, n, f))
@@ -472,14 +465,12 @@ fn check_vector<'a>(team: &Team, at: Room<'a>, count: i32, f: &'a Function<'a>, 
 
 fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
     usize::try_from(root).ok().filter(|r| *r < team.whole).ok_or_else(|| {
-        Error::new(
+        error!(
             Code::Rank,
-            format!(
-                "rank {}: {call} with root {root} in communicator {} of {} ranks",
-                team.ep.rank,
-                Named(team.comm),
-                team.whole
-            ),
+            "rank {}: {call} with root {root} in communicator {} of {} ranks",
+            team.ep.rank,
+            Named(team.comm),
+            team.whole
         )
     })
 }

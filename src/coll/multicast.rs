@@ -35,7 +35,7 @@ use super::tree::branches;
 use crate::base::bytes::Room;
 use crate::base::clock::now_ns;
 use crate::base::config::PretendedNodes;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::log::{Level, tell};
 use crate::base::named::Named;
 use crate::base::topology::Branches;
@@ -163,10 +163,7 @@ async fn left(group: &mut dyn Group) {
 pub(super) async fn bcast(p: &Party<'_>, team: &Team, data: Room<'_>, root: usize) -> Result<()> {
     let Some(mut means) = team.state.means.take() else {
         let text = "its multicast group has gone with a call that was given up";
-        return Err(Error::new(
-            Code::System,
-            format!("rank {}: communicator {}: {text}", team.ep.rank, Named(team.comm)),
-        ));
+        return Err(error!(Code::System, "rank {}: communicator {}: {text}", team.ep.rank, Named(team.comm)));
     };
     let done = bcast_by(p, team, &mut means, data, root).await;
     team.state.means.set(Some(means));

@@ -13,7 +13,7 @@ use super::ask::{Ask, Call, Kind};
 use super::team::Team;
 use super::{InCall, Ticket, process, team, ticket};
 use crate::base::atomics::{AtomicU32, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::named::Named;
 use crate::base::unwinding::Panic;
@@ -127,9 +127,12 @@ fn complete(comm: i32, kind: Kind, wait: bool, panic: &mut Option<Panic>) -> Res
     let team = team(ep, comm)?;
     let mut slot = team.pending.lock().unwrap_or_else(|e| e.into_inner());
     let Some(pending) = slot.as_mut().filter(|p| p.kind == kind) else {
-        return Err(Error::new(
+        return Err(error!(
             Code::Request,
-            format!("rank {}: no {} of communicator {comm} is pending", ep.rank, kind.name(), comm = Named(comm)),
+            "rank {}: no {} of communicator {comm} is pending",
+            ep.rank,
+            kind.name(),
+            comm = Named(comm)
         ));
     };
     if !wait {

@@ -30,7 +30,7 @@ use super::choose::Choices;
 use super::request::Pending;
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::named::Named;
 use crate::base::unwinding::{NoWayOut, Panic};
@@ -125,21 +125,19 @@ impl Team {
         };
         let n = ranks.len();
         if n > MEMBERS_MOST {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Unsupported,
-                format!("rank {}: collective calls of {n} ranks on one node; the most is {MEMBERS_MOST}", ep.rank),
+                "rank {}: collective calls of {n} ranks on one node; the most is {MEMBERS_MOST}", ep.rank
             ));
         }
         if let Some(far) = ep.first_elsewhere(&ranks) {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Unsupported,
-                format!(
-                    "rank {}: of communicator {} rank {far} is on another node than rank {}; a team is of one \
+                "rank {}: of communicator {} rank {far} is on another node than rank {}; a team is of one \
                      node",
-                    ep.rank,
-                    Named(context.handle),
-                    ranks[0]
-                ),
+                ep.rank,
+                Named(context.handle),
+                ranks[0]
             ));
         }
         Ok(Team {
@@ -222,12 +220,11 @@ impl Team {
         let digest = self.choices.digest();
         let seen = arena.header().digest.compare_exchange(0, digest, Ordering::Relaxed, Ordering::Relaxed);
         if seen.is_err_and(|other| other != digest) {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Setting,
-                format!(
-                    "rank {}: the settings of collective calls (FMPL_COLL_*, FMPL_CMA, FMPL_TAKE_OVER, FMPL_TOPOLOGY) or the tuning file (FMPL_TUNING) differ from those of rank {}; give all ranks the same",
-                    self.ep.rank, self.ranks[0]
-                ),
+                "rank {}: the settings of collective calls (FMPL_COLL_*, FMPL_CMA, FMPL_TAKE_OVER, FMPL_TOPOLOGY) or the tuning file (FMPL_TUNING) differ from those of rank {}; give all ranks the same",
+                self.ep.rank,
+                self.ranks[0]
             ));
         }
         Ok(self.arena.get_or_init(|| arena))

@@ -24,7 +24,7 @@ use super::ask::{Ask, Call, Kind};
 use super::team::{Own, Team};
 use super::{process, request, team};
 use crate::base::atomics::{AtomicU32, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::named::Named;
 use crate::base::unwinding::{NoWayOut, Panic};
@@ -187,12 +187,10 @@ pub fn begin(comm: i32, ask: Ask) -> Result<Ticket> {
 #[cold]
 fn too_many(team: &Team, kind: Kind) -> Error {
     let (me, comm) = (team.ep.rank, Named(team.comm));
-    Error::new(
+    error!(
         Code::Busy,
-        format!(
-            "rank {me}: {}: {TICKETS} collective calls of communicator {comm} are begun and not completed",
-            kind.name()
-        ),
+        "rank {me}: {}: {TICKETS} collective calls of communicator {comm} are begun and not completed",
+        kind.name()
     )
 }
 

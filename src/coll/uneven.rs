@@ -9,7 +9,7 @@ use super::messages::Party;
 use super::team::Team;
 use super::{InCall, check_bytes, check_room, check_root, team};
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::p2p::endpoint::endpoint;
 use crate::wait::Operation;
 
@@ -99,7 +99,7 @@ impl Block {
 impl Sizes<'_> {
     /// The block of each rank, and up to where they reach.
     fn blocks(&self, team: &Team, call: &str) -> Result<(Vec<Block>, usize)> {
-        let wrong = |what: String| Error::new(Code::Argument, format!("rank {}: {call}: {what}", team.ep.rank));
+        let wrong = |what: String| error!(Code::Argument, "rank {}: {call}: {what}", team.ep.rank);
         if self.sizes.len() != team.whole || !(self.places.is_empty() || self.places.len() == team.whole) {
             let (sizes, places) = (self.sizes.len(), self.places.len());
             return Err(wrong(format!("{sizes} lengths and {places} places for {} ranks", team.whole)));

@@ -19,7 +19,7 @@
 
 pub(super) mod part;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::named::Named;
 use crate::base::plain::{bytes_of, bytes_of_mut, of_plain};
 use crate::lane::map::{CREATE_SLOT, INDEX_MAX, Life, SYSTEM_INDICES, UNIT_SLOTS, UNITS};
@@ -215,9 +215,11 @@ fn settle(
         }
         stretch = (stretch + 1 + context.place.epoch % 2) % stretches;
     }
-    Err(Error::new(
+    Err(error!(
         Code::Memory,
-        format!("rank {}: {}: no room in the lanes is free at all ranks", ep.rank, Call::name(call as u64)),
+        "rank {}: {}: no room in the lanes is free at all ranks",
+        ep.rank,
+        Call::name(call as u64)
     ))
 }
 
@@ -246,11 +248,10 @@ fn refused(ep: &Endpoint, context: &Context, call: Call, letter: &Letter) -> Err
     };
     let code = Code::from_number(letter.status as i32).unwrap_or(Code::System);
     match code {
-        Code::Argument if about >> 32 != 0 => Error::new(
-            code,
-            format!("rank {rank}: {name}: another rank calls {} on the same communicator", Call::name(about >> 32)),
-        ),
-        _ => Error::new(code, format!("rank {rank}: {name}: {} could not take part", who())),
+        Code::Argument if about >> 32 != 0 => {
+            error!(code, "rank {rank}: {name}: another rank calls {} on the same communicator", Call::name(about >> 32))
+        }
+        _ => error!(code, "rank {rank}: {name}: {} could not take part", who()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use crate::base::bytes::Room;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::unused::Unused;
 use crate::base::values::Values;
 use crate::comm::{Job, Plain, job};
@@ -64,16 +64,18 @@ impl<'job, T: Plain> Buffer<'job, T> {
     fn raw(_job: &'job Job, len: usize) -> Result<Buffer<'job, T>> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|b| *b <= isize::MAX as usize);
         let Some(bytes) = bytes.filter(|_| align_of::<T>() <= ALIGNED) else {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Argument,
-                format!("buffer of {len} elements of {} bytes, aligned to {}", size_of::<T>(), align_of::<T>()),
+                "buffer of {len} elements of {} bytes, aligned to {}",
+                size_of::<T>(),
+                align_of::<T>()
             ));
         };
         let at = if bytes == 0 {
             NonNull::dangling()
         } else {
             let memory = NonNull::new(job::alloc(bytes)?);
-            memory.ok_or_else(|| Error::new(Code::Memory, format!("buffer of {bytes} bytes")))?.cast()
+            memory.ok_or_else(|| error!(Code::Memory, "buffer of {bytes} bytes"))?.cast()
         };
         // SAFETY: memory for so many, mapped, so that it has contents; it is this value's until it is dropped.
         let values = unsafe { Values::new(at.as_ptr(), len) };

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::base::by_rank::ByRank;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::published::Published;
 use crate::lane::map::INDEX_MAX;
 use crate::p2p::context::Context;
@@ -317,21 +317,17 @@ fn busy(direction: Direction, peer: i32, index: i32) -> Error {
         Direction::Send => ("sending", "Sender"),
         Direction::Receive => ("receiving", "Receiver"),
     };
-    Error::new(
+    error!(
         Code::Busy,
-        format!(
-            "(peer {peer}, index {index}) is taken for {verb}: by another thread, by a request that is not completed, or by a {handle}"
-        ),
+        "(peer {peer}, index {index}) is taken for {verb}: by another thread, by a request that is not completed, or by a {handle}"
     )
 }
 
 #[cold]
 fn busy_any(peer: i32) -> Error {
-    Error::new(
+    error!(
         Code::Busy,
-        format!(
-            "a receive of any index from peer {peer} and another receive from it, or a Receiver, exclude each other"
-        ),
+        "a receive of any index from peer {peer} and another receive from it, or a Receiver, exclude each other"
     )
 }
 
@@ -340,7 +336,7 @@ fn busy_any(peer: i32) -> Error {
 fn refused(comm: i32, peer: i32, index: i32) -> Error {
     match endpoint().and_then(|ep| ep.resolve(comm, peer, index)) {
         Err(error) => error,
-        Ok(_) => Error::new(Code::Rank, format!("(peer {peer}, index {index}) cannot be claimed")),
+        Ok(_) => error!(Code::Rank, "(peer {peer}, index {index}) cannot be claimed"),
     }
 }
 

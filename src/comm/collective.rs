@@ -1,7 +1,7 @@
 //! The collective calls of a communicator.
 
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::coll::{self, Function, Sizes};
 use crate::comm::communicator::number;
 use crate::comm::{Comm, Plain, Reduce};
@@ -13,9 +13,8 @@ fn bytes_of<T>(lengths: &[usize]) -> Vec<usize> {
 
 /// How many elements a call combines; no more than the core can count.
 pub(super) fn elements(len: usize) -> Result<i32> {
-    i32::try_from(len).map_err(|_| {
-        Error::new(Code::Argument, format!("{len} elements; at most {} can be combined at once", i32::MAX))
-    })
+    i32::try_from(len)
+        .map_err(|_| error!(Code::Argument, "{len} elements; at most {} can be combined at once", i32::MAX))
 }
 
 /// What collective calls have in common: every rank of the communicator makes them, in the same order, with the same sizes and root; one

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::lane::{Traffic, WayTaken};
 use crate::p2p::endpoint::endpoint;
 
@@ -135,7 +135,7 @@ pub fn counter(which: i32) -> Result<u64> {
         }
     }
     let Some(which) = Counter::from_number(which) else {
-        return Err(Error::new(Code::Argument, format!("rank {}: there is no counter {which}", ep.rank)));
+        return Err(error!(Code::Argument, "rank {}: there is no counter {which}", ep.rank));
     };
     if which == Counter::ShmPeers {
         return Ok((0..ep.size).filter(|r| ep.known(*r).is_some()).count() as u64);

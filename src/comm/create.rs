@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use super::agree::{Agreed, Call, Wish, agree, part};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::named::{self, Named};
 use crate::base::unused::Unused;
 use crate::lane::map::Life;
@@ -62,7 +62,7 @@ pub fn comm_group_create(comm: i32, ranks: &[i32]) -> Result<i32> {
 
 /// Is this a list of ranks of `context`, this one among them, and each once?
 fn check_part(ep: &Endpoint, context: &Context, ranks: &[i32]) -> Result<()> {
-    let wrong = |what: String| Error::new(Code::Argument, format!("rank {}: fmpl_comm_group_create: {what}", ep.rank));
+    let wrong = |what: String| error!(Code::Argument, "rank {}: fmpl_comm_group_create: {what}", ep.rank);
     for rank in ranks {
         ep.check_rank(context, *rank)?;
     }
@@ -91,13 +91,11 @@ fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
 fn making<T>(ep: &'static Endpoint, context: &Context, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let comm = context.handle;
     if context.making.swap(true, Ordering::Acquire) {
-        return Err(Error::new(
+        return Err(error!(
             Code::Busy,
-            format!(
-                "rank {}: another thread makes a communicator from communicator {comm}",
-                ep.rank,
-                comm = Named(comm)
-            ),
+            "rank {}: another thread makes a communicator from communicator {comm}",
+            ep.rank,
+            comm = Named(comm)
         ));
     }
     if ep.left_over.swap(false, Ordering::AcqRel) {
@@ -188,16 +186,14 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     let ep = endpoint()?;
     let context = ep.context(comm)?;
     if comm == COMM_WORLD {
-        return Err(Error::new(Code::Comm, format!("rank {}: FMPL_COMM_WORLD cannot be freed", ep.rank)));
+        return Err(error!(Code::Comm, "rank {}: FMPL_COMM_WORLD cannot be freed", ep.rank));
     }
     if crate::coll::is_pending(comm) {
-        return Err(Error::new(
+        return Err(error!(
             Code::Busy,
-            format!(
-                "rank {}: freeing communicator {comm}: complete its collective call first",
-                ep.rank,
-                comm = Named(comm)
-            ),
+            "rank {}: freeing communicator {comm}: complete its collective call first",
+            ep.rank,
+            comm = Named(comm)
         ));
     }
     let result = {
@@ -212,13 +208,11 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
             let index = pending.map(|slot| slot as i32 - crate::lane::map::SYSTEM_INDICES as i32);
             if let Some(index) = index.or_else(|| any_index::is_begun(lane).then_some(crate::p2p::TAG_ANY)) {
                 let name = lane.name(index);
-                return Err(Error::new(
+                return Err(error!(
                     Code::Busy,
-                    format!(
-                        "rank {}: freeing communicator {comm}: complete the request on {name} first",
-                        ep.rank,
-                        comm = Named(comm)
-                    ),
+                    "rank {}: freeing communicator {comm}: complete the request on {name} first",
+                    ep.rank,
+                    comm = Named(comm)
                 ));
             }
         }

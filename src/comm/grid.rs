@@ -1,6 +1,6 @@
 //! Grids of ranks, as the C interface calls them.
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::named::Named;
 use crate::comm::create::{comm_dup, comm_split};
 use crate::p2p::context::Context;
@@ -70,7 +70,7 @@ pub fn cart_shift(cart: i32, dimension: i32, steps: i32) -> Result<(Option<u32>,
     with(cart, "cart_shift", |context, grid| {
         let wrong = || {
             let n = grid.dimensions();
-            Error::new(Code::Argument, format!("cart_shift along dimension {dimension} of a grid that has {n}"))
+            error!(Code::Argument, "cart_shift along dimension {dimension} of a grid that has {n}")
         };
         let d = usize::try_from(dimension).ok().filter(|d| *d < grid.dimensions()).ok_or_else(wrong)?;
         let (me, steps) = (context.group.rank(), i64::from(steps));

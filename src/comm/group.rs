@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::unused::Unused;
 use crate::comm::claim::Claims;
 use crate::comm::{Comm, Job, create, grid, job};
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Communicator<'_> {
 
 fn number(colour: Option<usize>) -> Result<i32> {
     let Some(colour) = colour else { return Ok(-1) };
-    i32::try_from(colour).map_err(|_| Error::new(Code::Argument, format!("a communicator of colour {colour}")))
+    i32::try_from(colour).map_err(|_| error!(Code::Argument, "a communicator of colour {colour}"))
 }
 
 impl Job {
@@ -178,7 +178,7 @@ impl<'job> Comm<'job> {
     /// The rank there in the grid, one coordinate for each dimension; `None`: beyond an edge.
     pub fn rank_at(&self, coordinates: &[i64]) -> Result<Option<usize>> {
         if grid::cart_dimensions(self.id)? != coordinates.len() {
-            return Err(Error::new(Code::Argument, format!("{} coordinates", coordinates.len())));
+            return Err(error!(Code::Argument, "{} coordinates", coordinates.len()));
         }
         Ok(grid::cart_rank(self.id, coordinates.iter().copied())?.map(|rank| rank as usize))
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, Once, PoisonError};
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::layout::{Layout, Run};
 use crate::base::system;
 use crate::base::unused::Unused;
@@ -43,14 +43,14 @@ pub unsafe fn lend_area(area: Run) -> Result<()> {
 pub fn init_by(how: How<'_>, count: i32) -> Result<()> {
     let _one = LIFE.lock().unwrap_or_else(|e| e.into_inner());
     if count < 0 {
-        return Err(Error::new(Code::Argument, format!("fmpl_init with a count of {count} indices")));
+        return Err(error!(Code::Argument, "fmpl_init with a count of {count} indices"));
     }
     let said = match how {
         How::Find => None,
         How::With(rank, size, _) | How::Id(_, rank, size) => Some((rank, size)),
     };
     if let Some((rank, size)) = said.filter(|(rank, size)| rank >= size) {
-        return Err(Error::new(Code::Argument, format!("init as rank {rank} of {size} ranks")));
+        return Err(error!(Code::Argument, "init as rank {rank} of {size} ranks"));
     }
     if !endpoint::is_open() {
         return Endpoint::open(how, count as usize).map(stats::begin);
@@ -173,41 +173,35 @@ fn left_over(ep: &Endpoint) -> Result<()> {
     }
     let calls = coll::left_over();
     if calls > 0 {
-        return Err(Error::new(
+        return Err(error!(
             Code::Pending,
-            format!("rank {}: {calls} collective calls not completed by a wait or a test", ep.rank),
+            "rank {}: {calls} collective calls not completed by a wait or a test", ep.rank
         ));
     }
     let (held, unsent) = ep.loans.in_hand();
     if held + unsent > 0 && first.is_none() {
-        return Err(Error::new(
+        return Err(error!(
             Code::Pending,
-            format!(
-                "rank {}: {held} loans of other ranks are held and {unsent} of its own, received or never sent; fmpl_loan_return gives them back",
-                ep.rank
-            ),
+            "rank {}: {held} loans of other ranks are held and {unsent} of its own, received or never sent; fmpl_loan_return gives them back",
+            ep.rank
         ));
     }
     let (any_messages, any_requests, any_first) = ep.any_source.left_over();
     if any_messages + any_requests > 0 && first.is_none() {
         let (rank, index) = any_first.map_or((ep.rank, -1), |(rank, index)| (rank, index));
-        return Err(Error::new(
+        return Err(error!(
             Code::Pending,
-            format!(
-                "rank {}: any-source messages not received, {any_messages} of all senders to (rank {rank}, index {index}) and others; {any_requests} any-source requests not completed",
-                ep.rank
-            ),
+            "rank {}: any-source messages not received, {any_messages} of all senders to (rank {rank}, index {index}) and others; {any_requests} any-source requests not completed",
+            ep.rank
         ));
     }
     match first {
         None => Ok(()),
-        Some((name, unreceived)) => Err(Error::new(
+        Some((name, unreceived)) => Err(error!(
             Code::Pending,
-            format!(
-                "rank {}: {} {name}; in all {messages} indices with messages that were sent and never received, {requests} requests not completed",
-                ep.rank,
-                if unreceived { "message not received by" } else { "request not completed on" },
-            ),
+            "rank {}: {} {name}; in all {messages} indices with messages that were sent and never received, {requests} requests not completed",
+            ep.rank,
+            if unreceived { "message not received by" } else { "request not completed on" },
         )),
     }
 }

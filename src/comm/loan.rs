@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, size_of};
 use std::ops::{Deref, DerefMut};
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::values::Values;
 use crate::comm::claim::{Claim, Direction};
 use crate::comm::communicator::number;
@@ -108,7 +108,7 @@ impl Job {
 #[cold]
 fn unfit<T>(what: &str) -> Error {
     let (size, align) = (size_of::<T>(), align_of::<T>());
-    Error::new(Code::Argument, format!("a loan of {what} of {size} bytes, aligned to {align}"))
+    error!(Code::Argument, "a loan of {what} of {size} bytes, aligned to {align}")
 }
 
 impl<'job, T: Plain> LoanMut<'job, T> {

@@ -1,6 +1,6 @@
 //! Requests of all kinds by their names, completed several at a time.
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::coll::{Begun, Kind};
 use crate::p2p;
 use crate::p2p::any_source::{self, multicast};
@@ -71,7 +71,7 @@ impl Request {
         if self.kind == 0 {
             return Ok(None);
         }
-        let wrong = || Error::new(Code::Argument, format!("{} is no kind of request", self.kind));
+        let wrong = || error!(Code::Argument, "{} is no kind of request", self.kind);
         What::of(self.kind).map(Some).ok_or_else(wrong)
     }
 

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::unused::Unused;
 use crate::comm::claim::Claims;
 use crate::comm::{Comm, Counter, Event, job};
@@ -31,7 +31,7 @@ use crate::p2p::{COMM_WORLD, TIMEOUT_INFINITE};
 /// # Ok::<(), fmpl::Error>(())
 /// ```
 pub fn init(count: usize) -> Result<Job> {
-    let count = i32::try_from(count).map_err(|_| Error::new(Code::Argument, format!("init with {count} indices")))?;
+    let count = i32::try_from(count).map_err(|_| error!(Code::Argument, "init with {count} indices"))?;
     job::init_raw(count)?;
     begun()
 }
@@ -58,9 +58,8 @@ pub fn init_with<E: std::fmt::Display>(
 ) -> Result<Job> {
     let (rank, size, count) = place(rank, size, count)?;
     let mut exchange = |mine: &[u8], all: &mut [u8]| {
-        exchange(mine, all).map_err(|e| {
-            Error::new(Code::Launch, format!("rank {rank}: the exchange that init was given has failed: {e}"))
-        })
+        exchange(mine, all)
+            .map_err(|e| error!(Code::Launch, "rank {rank}: the exchange that init was given has failed: {e}"))
     };
     job::init_by(How::With(rank, size, &mut exchange), count)?;
     begun()
@@ -109,7 +108,7 @@ impl From<[u8; id::BYTES]> for Id {
 fn place(rank: usize, size: usize, count: usize) -> Result<(u32, u32, i32)> {
     match (u32::try_from(rank), u32::try_from(size), i32::try_from(count)) {
         (Ok(rank), Ok(size), Ok(count)) => Ok((rank, size, count)),
-        _ => Err(Error::new(Code::Argument, format!("init as rank {rank} of {size} with {count} indices"))),
+        _ => Err(error!(Code::Argument, "init as rank {rank} of {size} with {count} indices")),
     }
 }
 

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key;
 use crate::base::named::Named;
 use crate::base::unused::Unused;
@@ -31,7 +31,7 @@ pub fn shared_alloc(comm: i32, size: usize) -> Result<*mut u8> {
     if let Some(far) = context.group.members().find(|rank| nodes.node_of(*rank) != nodes.node_of(ep.rank)) {
         let what = format!("rank {}: fmpl_shared_alloc on communicator {}", ep.rank, Named(comm));
         let why = "is on another node; fmpl_comm_split_node makes a communicator of one node's";
-        return Err(Error::new(Code::Comm, format!("{what}: rank {far} of the world {why}")));
+        return Err(error!(Code::Comm, "{what}: rank {far} of the world {why}"));
     }
     let mut ends = each(context, size as u64)?;
     let mut sum = 0u64;
@@ -98,7 +98,7 @@ fn no_room(ep: &Endpoint, comm: i32, rank: usize) -> Error {
 }
 
 fn no_window(ep: &Endpoint, call: &str, mine: *const u8) -> Error {
-    Error::new(Code::Argument, format!("rank {}: {call}({mine:p}): no part of this rank's begins here", ep.rank))
+    error!(Code::Argument, "rank {}: {call}({mine:p}): no part of this rank's begins here", ep.rank)
 }
 
 /// No window of this process may begin here: its memory is given back by all of its ranks together.
@@ -228,8 +228,5 @@ fn values<T: Plain>(mine: *const u8, rank: usize) -> Result<SharedValues<T>> {
 }
 
 fn uneven<T>(rank: usize) -> Error {
-    Error::new(
-        Code::Argument,
-        format!("a window of values of {} bytes: not at rank {rank}, or not there", size_of::<T>()),
-    )
+    error!(Code::Argument, "a window of values of {} bytes: not at rank {rank}, or not there", size_of::<T>())
 }

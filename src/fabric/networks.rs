@@ -15,7 +15,7 @@ use super::verbs::carrier::Ud;
 use super::verbs::device::{self as verbs, Port};
 use super::verbs::network::Verbs;
 use crate::base::config::{Config, Connect, Network};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::log::{Level, tell};
 
 /// Do the settings want one?
@@ -106,7 +106,7 @@ fn by_libfabric(config: &Config, wishes: Wishes) -> Result<Arc<dyn Device>> {
     let offer = provider::choose(&Wishes { file: config.libfabric.clone(), ..wishes }).map_err(|e| {
         match (e.code(), named) {
             (Code::Setting, Some(name)) => {
-                Error::new(Code::Setting, format!("FMPL_NETWORK=ofi:{name}: {}", e.detail()))
+                error!(Code::Setting, "FMPL_NETWORK=ofi:{name}: {}", e.detail())
             }
             _ => e,
         }

@@ -34,7 +34,7 @@ use core::ptr;
 
 pub use super::outcome::Out;
 use super::outcome::{fail, last_error, meaning, number, wrong};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::run::Run;
 use crate::base::unused::Unused;
 use crate::comm;
@@ -270,10 +270,7 @@ unsafe fn lie_in(buf: *mut c_void, size: usize) -> Result<()> {
 unsafe fn bitmap<'a>(members: *const u64, comm: fmpl_comm) -> Result<&'a [u64]> {
     let words = p2p::any_source::multicast::bitmap_words(comm)?;
     if members.is_null() {
-        return Err(Error::new(
-            Code::Argument,
-            format!("rank {}: mcast with no bitmap", p2p::endpoint::endpoint()?.rank),
-        ));
+        return Err(error!(Code::Argument, "rank {}: mcast with no bitmap", p2p::endpoint::endpoint()?.rank));
     }
     // SAFETY: as the caller promises.
     Ok(unsafe { std::slice::from_raw_parts(members, words) })

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::map::{SIDE_FINALIZED, Side};
 use super::progress::Progress;
 use super::record::{Kind, Land, WANTS};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
@@ -207,7 +207,7 @@ impl Far {
     #[cold]
     fn closed(&self, slot: usize) -> Error {
         let (me, peer) = (self.link.me, self.link.peer);
-        Error::new(Code::Peer, format!("rank {me}: rank {peer} has not told where slot {slot} lies there"))
+        error!(Code::Peer, "rank {me}: rank {peer} has not told where slot {slot} lies there")
     }
 
     /// Writes words to the peer's front of a slot, composed while the connection is locked.

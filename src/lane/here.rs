@@ -16,7 +16,7 @@ use super::peer_spool::PeerSpool;
 use super::progress::*;
 use super::record::*;
 use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop, uses};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::run::Run;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
@@ -453,7 +453,7 @@ impl Lane {
     #[cold]
     pub fn peer_error(&self, me: u32, what: &str, call: &str, index: i32) -> Error {
         let (name, world) = (self.name(index), self.pair.world);
-        Error::new(Code::Peer, format!("rank {me}: {call} {name}: rank {world} {what}"))
+        error!(Code::Peer, "rank {me}: {call} {name}: rank {world} {what}")
     }
     /// The peer's spool (for a lane to myself, mine).
     #[inline]

@@ -12,7 +12,7 @@ use super::environment::{Place, Root};
 use super::join::{self, VERSION};
 use super::keeper::Stream;
 use super::wire::Inbox;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::sorting::sort_by;
 use crate::base::system::{self, is_ready, limit};
 use std::fs::File;
@@ -272,8 +272,7 @@ impl Door {
 
 /// At exactly the addresses that were named, as far as this machine has them. A name stands for what it stands for here.
 fn listen_for(place: &Place, host: &str, port: u16) -> Result<Vec<TcpListener>> {
-    let cannot =
-        |why: String| Error::new(Code::Launch, format!("rank 0 cannot listen at {} (FMPL_ROOT): {why}", place.root()));
+    let cannot = |why: String| error!(Code::Launch, "rank 0 cannot listen at {} (FMPL_ROOT): {why}", place.root());
     let mut addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(ip) => vec![SocketAddr::new(ip, port)],
         Err(_) => {

@@ -6,7 +6,7 @@
 //! What they say to each other then: [`join`](super::join).
 
 use super::slurm;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::Key;
 use crate::base::log::Level;
 use crate::base::system;
@@ -69,10 +69,9 @@ impl Place {
                         which number their processes; to run alone, unset FMPL_ROOT".into());
         };
         let number = |name: &str| {
-            let text =
-                var(name).ok_or_else(|| Error::new(Code::Launch, format!("{rank_name} is set but not {name}")))?;
+            let text = var(name).ok_or_else(|| error!(Code::Launch, "{rank_name} is set but not {name}"))?;
             let number = text.trim().parse::<u32>();
-            number.map_err(|_| Error::new(Code::Launch, format!("{name}={text} is not a number")))
+            number.map_err(|_| error!(Code::Launch, "{name}={text} is not a number"))
         };
         let (rank, size) = (number(rank_name)?, number(size_name)?);
         if rank >= size {

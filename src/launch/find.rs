@@ -15,7 +15,7 @@ use super::mpi::Mpi;
 use super::place::Node;
 use super::{Ender, Exchange, Launch, Started, Store, beside, id, mpi, pmi, pmix, slurm, wire};
 use crate::base::config::Config;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::lock;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
@@ -132,7 +132,7 @@ impl Launch {
         }
         let text = "MPI has been initialised and finalised in this process, and its launcher lets a process join once: call \
                     fmpl_init before MPI_Finalize, or start by fmpl_init_id";
-        Err(Error::new(Code::Launch, format!("rank {rank}: {text}")))
+        Err(error!(Code::Launch, "rank {rank}: {text}"))
     }
 
     /// Joins the job of whoever has left a descriptor in `PMI_FD`.
@@ -183,8 +183,7 @@ impl Launch {
         client.fence()?;
         let value = client.get(0, &key)?;
         made?;
-        let nonsense =
-            |_| Error::new(Code::Launch, format!("the value under {key} is no identifier: {}", wire::shown(&value)));
+        let nonsense = |_| error!(Code::Launch, "the value under {key} is no identifier: {}", wire::shown(&value));
         let id = <[u8; id::BYTES]>::try_from(&value[..]).map_err(nonsense)?;
         Launch::meet(id::place(&id, rank, size)?, node)
     }
@@ -222,12 +221,10 @@ pub(super) fn take_descriptor(rank: u32) -> Result<Option<OwnedFd>> {
         _ => match std::mem::replace(&mut *descriptor, Descriptor::Used) {
             Descriptor::Untouched => Ok(None),
             Descriptor::Kept(socket, _) => Ok(Some(socket)),
-            Descriptor::Used => Err(Error::new(
+            Descriptor::Used => Err(error!(
                 Code::Launch,
-                format!(
-                    "rank {rank} has joined its job before, and what started it lets it join once; `fmpl run` lets ranks join \
+                "rank {rank} has joined its job before, and what started it lets it join once; `fmpl run` lets ranks join \
                      again after finalize"
-                ),
             )),
         },
     }
@@ -237,7 +234,7 @@ pub(super) fn take_descriptor(rank: u32) -> Result<Option<OwnedFd>> {
 fn refuse_foreign_launchers(var: impl Fn(&str) -> Option<String>) -> Result<()> {
     let many = |name: &str| var(name).and_then(|v| v.trim().parse::<u32>().ok()).filter(|n| *n > 1);
     let no = |who: String, advice: &str| {
-        Err(Error::new(Code::Launch, format!("{who}, which speaks neither PMI-1 nor PMIx here: {advice}")))
+        Err(error!(Code::Launch, "{who}, which speaks neither PMI-1 nor PMIx here: {advice}"))
     };
     let alone = "to run alone, unset this variable";
     if let Some(n) = many("OMPI_COMM_WORLD_SIZE") {

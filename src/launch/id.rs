@@ -11,7 +11,7 @@
 use super::environment::{Place, Root, Secret};
 use super::{Exchange, door};
 use crate::base::config::Config;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::{Key, random};
 use crate::base::sorting::sort_by_key;
 use crate::base::system;
@@ -38,8 +38,7 @@ struct Made {
 
 /// Makes an identifier, and listens for those who will have it.
 pub fn create() -> Result<[u8; BYTES]> {
-    let failed =
-        |what: &str, e: std::io::Error| Error::new(Code::System, format!("an identifier of a job: {what}: {e}"));
+    let failed = |what: &str, e: std::io::Error| error!(Code::System, "an identifier of a job: {what}: {e}");
     let secret = random::<SECRET>()?;
     let all = reachable(system::addresses().map_err(|e| failed("the addresses of this machine", e))?);
     let any = match all.first() {
@@ -111,10 +110,9 @@ pub(crate) fn exchanged(rank: u32, size: u32, exchange: &mut Exchange<'_>) -> Re
     let place = first.and(second).and_then(|()| place(&id, rank, size));
     let failed = well.chunks_exact(8).position(|word| word != 1u64.to_le_bytes());
     match (place, failed) {
-        (Ok(_), Some(other)) => Err(Error::new(
-            Code::Launch,
-            format!("rank {rank}: the exchange of rank {other} with all others has failed"),
-        )),
+        (Ok(_), Some(other)) => {
+            Err(error!(Code::Launch, "rank {rank}: the exchange of rank {other} with all others has failed"))
+        }
         (place, _) => place,
     }
 }

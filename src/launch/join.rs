@@ -24,7 +24,7 @@ use super::environment::{Place, Secret};
 use super::keeper::Range;
 use super::seal::{self, Keys};
 use super::wire::{self, Inbox, Line};
-use crate::base::error::{Code, Error, Result, say};
+use crate::base::error::{Code, Result, error, say};
 use crate::base::key::{CHECK, Key, random};
 use crate::base::system;
 use crate::base::thread;
@@ -95,15 +95,15 @@ impl Place {
             let why = match attempt(left) {
                 Ok(done) => return Ok(done),
                 Err(Trouble::Final(text) | Trouble::Refused(text)) => {
-                    return Err(Error::new(Code::Launch, format!("rank {}: {text}", self.rank)));
+                    return Err(error!(Code::Launch, "rank {}: {text}", self.rank));
                 }
                 Err(Trouble::Again(text) | Trouble::Unreachable(text) | Trouble::Moved(text)) => text,
             };
             if Instant::now() + pause >= deadline {
                 let (rank, who, root, s) = (self.rank, self.who(), self.root(), self.patience.as_secs_f64());
-                return Err(Error::new(
+                return Err(error!(
                     Code::Launch,
-                    format!("rank {rank} did not find {who} at {root} within {s} s (FMPL_START_TIMEOUT): {why}"),
+                    "rank {rank} did not find {who} at {root} within {s} s (FMPL_START_TIMEOUT): {why}"
                 ));
             }
             std::thread::sleep(pause);
@@ -239,8 +239,7 @@ impl Place {
 
     /// The connection of a rank with its keeper as PMI-1 uses it, and the thread that watches over it.
     pub(super) fn settle(&self, stream: UnixStream, met: Met) -> Result<Joined> {
-        let failed =
-            |e: io::Error| Error::new(Code::System, format!("rank {}: the connection to its keeper: {e}", self.rank));
+        let failed = |e: io::Error| error!(Code::System, "rank {}: the connection to its keeper: {e}", self.rank);
         stream.set_read_timeout(Some(self.patience + MARGIN)).map_err(failed)?;
         let line: OwnedFd = stream.try_clone().map_err(failed)?.into();
         let watched: OwnedFd = stream.try_clone().map_err(failed)?.into();

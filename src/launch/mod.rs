@@ -66,7 +66,7 @@ mod start;
 mod supervise;
 mod wire;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::{Key, random};
 use crate::base::lock::lock;
 pub use bind::{cores, last_cache};
@@ -333,7 +333,7 @@ impl Launch {
         match &self.way {
             Way::Alone(values) => match lock(values).insert(key.to_owned(), value.to_owned()) {
                 None => Ok(()),
-                Some(_) => Err(Error::new(Code::Launch, format!("the key {key} has been put before"))),
+                Some(_) => Err(error!(Code::Launch, "the key {key} has been put before")),
             },
             Way::Joined(store) => self.with(store, |s| s.put(key, value)),
         }
@@ -353,7 +353,7 @@ impl Launch {
     pub fn get(&self, from: u32, key: &str) -> Result<Vec<u8>> {
         match &self.way {
             Way::Alone(values) => lock(values).get(key).cloned().ok_or_else(|| {
-                Error::new(Code::Launch, format!("no rank has put a value under the key {key} before the last fence"))
+                error!(Code::Launch, "no rank has put a value under the key {key} before the last fence")
             }),
             Way::Joined(store) => self.with(store, |s| s.get(from, key)),
         }
@@ -427,7 +427,7 @@ impl Launch {
     fn with<T>(&self, store: &Mutex<Option<Box<dyn Store>>>, f: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
         match lock(store).as_mut() {
             Some(store) => f(store.as_mut()),
-            None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),
+            None => Err(error!(Code::Launch, "rank {} has left its job (finalize)", self.rank)),
         }
     }
 }
@@ -438,7 +438,7 @@ pub(crate) fn drawn_key(drawn: &[u8], size: u32) -> Key {
 }
 
 fn nonsense(key: &str) -> Error {
-    Error::new(Code::Launch, format!("the value under {key} says nothing of nodes"))
+    error!(Code::Launch, "the value under {key} says nothing of nodes")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Its functions are looked up by name, wherever the process has them. What a communicator is differs: with MPICH and its kin a number, with
 //! Open MPI the address of a variable of the library, with the standard ABI of MPI 5 (`libmpi_abi`) a number that is passed as an address.
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::library::{Library, functions};
 use crate::base::symbols;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -184,7 +184,7 @@ impl<H: Copy> Comm<H> {
         let codes = [(self.calls.rank)(self.handle, &mut rank), (self.calls.size)(self.handle, &mut size)];
         match (codes, u32::try_from(rank), u32::try_from(size)) {
             ([0, 0], Ok(rank), Ok(size)) if rank < size => Ok((rank, size)),
-            _ => Err(Error::new(Code::Launch, format!("MPI says that this is rank {rank} of {size} of its world"))),
+            _ => Err(error!(Code::Launch, "MPI says that this is rank {rank} of {size} of its world")),
         }
     }
 
@@ -255,6 +255,6 @@ impl About {
 fn succeeded(call: &str, code: c_int) -> Result<()> {
     match code {
         0 => Ok(()),
-        _ => Err(Error::new(Code::Launch, format!("{call} has failed (error {code})"))),
+        _ => Err(error!(Code::Launch, "{call} has failed (error {code})")),
     }
 }

@@ -4,7 +4,7 @@
 //! the nodes numbered in the order in which they first appear, as *runs* of regular placement. Blocks of equal size, or ranks dealt
 //! out in turn, are one run of 16 bytes whatever the size of the job; only what is irregular takes more.
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::key;
 use std::fmt::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -34,7 +34,7 @@ impl Node {
         // A system may have none of this; but for want of descriptors a rank must not take its node for another.
         let read = |path: &str| match std::fs::read_to_string(path) {
             Err(e) if matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) => {
-                Err(Error::new(Code::System, format!("reading {path}, which says what node this is: {e}")))
+                Err(error!(Code::System, "reading {path}, which says what node this is: {e}"))
             }
             read => Ok(read.unwrap_or_default()),
         };
@@ -48,10 +48,7 @@ impl Node {
         let pretended = match std::env::var("FMPL_NODE").ok().filter(|v| !v.trim().is_empty()) {
             None => None,
             Some(text) => Some(text.trim().parse().map_err(|_| {
-                Error::new(
-                    Code::Setting,
-                    format!("FMPL_NODE={text}: possible values: the number of a pretended node, 0 or more"),
-                )
+                error!(Code::Setting, "FMPL_NODE={text}: possible values: the number of a pretended node, 0 or more")
             })?),
         };
         let mut host = read("/proc/sys/kernel/hostname")?.trim().to_owned();

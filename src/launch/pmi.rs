@@ -7,7 +7,7 @@ use super::Store;
 use super::costs::{self, Connection};
 use super::seal::{Keys, Seal};
 use super::wire::{self, Inbox, Line};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::system::{self, close_on_exec, is_socket, read};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -70,9 +70,9 @@ impl Client {
         (c.key_max, c.value_max) =
             (usize::min(key_len, 64).saturating_sub(1), usize::min(value_len, 4096).saturating_sub(1));
         if c.key_max <= PIECE_SUFFIX || c.value_max < 16 {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Launch,
-                format!("PMI: keys of {key_len} and values of {value_len} characters are too short"),
+                "PMI: keys of {key_len} and values of {value_len} characters are too short"
             ));
         }
         c.kvsname = c.ask("cmd=get_my_kvsname", "my_kvsname", |l| l.get("kvsname").map(str::to_owned))?;
@@ -94,7 +94,7 @@ impl Client {
         self.check_key(key)?;
         let pieces = wire::pieces(value, self.value_max);
         if pieces.len() > PIECES_MAX {
-            return Err(Error::new(Code::Argument, format!("{} bytes are too many to put under {key}", value.len())));
+            return Err(error!(Code::Argument, "{} bytes are too many to put under {key}", value.len()));
         }
         for (i, piece) in pieces.iter().enumerate() {
             let (name, key) = (&self.kvsname, wire::piece_key(key, i));
@@ -110,7 +110,7 @@ impl Client {
         if fits && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
             return Ok(());
         }
-        Err(Error::new(Code::Argument, format!("{key:?} cannot be a key: 1 to {most} of A-Z a-z 0-9 - _ . /")))
+        Err(error!(Code::Argument, "{key:?} cannot be a key: 1 to {most} of A-Z a-z 0-9 - _ . /"))
     }
 
     fn get_piece(&mut self, key: &str, i: usize) -> Result<String> {
@@ -121,9 +121,7 @@ impl Client {
             Some(-2) => None,
             _ => Some(None),
         })?;
-        found.ok_or_else(|| {
-            Error::new(Code::Launch, format!("no rank has put a value under the key {key} before the last fence"))
-        })
+        found.ok_or_else(|| error!(Code::Launch, "no rank has put a value under the key {key} before the last fence"))
     }
 
     /// The descriptor, for a last word by a thread that cannot wait for the others.
@@ -137,8 +135,7 @@ impl Client {
     }
 
     fn ask_lenient<T>(&mut self, question: &str, expected: &str, read: impl FnOnce(&Line) -> Option<T>) -> Result<T> {
-        let failed =
-            |said: String| Error::new(Code::Launch, format!("PMI: {} {said}", wire::shown(question.as_bytes())));
+        let failed = |said: String| error!(Code::Launch, "PMI: {} {said}", wire::shown(question.as_bytes()));
         if self.broken {
             return Err(failed(format!("cannot be asked: the connection to {} was lost before", self.launcher)));
         }
@@ -237,9 +234,10 @@ impl Store for Client {
     fn get(&mut self, _: u32, key: &str) -> Result<Vec<u8>> {
         let first = self.get_piece(key, 0)?;
         let nonsense = || {
-            Error::new(
+            error!(
                 Code::Launch,
-                format!("the value under {key} is not one that FMPL has put: {}", wire::shown(first.as_bytes())),
+                "the value under {key} is not one that FMPL has put: {}",
+                wire::shown(first.as_bytes())
             )
         };
         let (count, digits) = wire::first_piece(&first).filter(|(n, _)| *n <= PIECES_MAX).ok_or_else(nonsense)?;
@@ -257,10 +255,9 @@ impl Store for Client {
         })?;
         match failed {
             None => Ok(()),
-            Some(why) => Err(Error::new(
-                Code::Peer,
-                format!("rank {}: the ranks cannot meet at {}: {why}", self.rank, self.launcher),
-            )),
+            Some(why) => {
+                Err(error!(Code::Peer, "rank {}: the ranks cannot meet at {}: {why}", self.rank, self.launcher))
+            }
         }
     }
 
@@ -288,7 +285,7 @@ fn check(fd: RawFd) -> Result<()> {
 /// A descriptor of our own of the same connection.
 pub(crate) fn second(fd: RawFd) -> Result<OwnedFd> {
     check(fd)?;
-    system::second(fd).map_err(|e| Error::new(Code::System, format!("a second descriptor of PMI_FD={fd}: {e}")))
+    system::second(fd).map_err(|e| error!(Code::System, "a second descriptor of PMI_FD={fd}: {e}"))
 }
 
 #[cold]

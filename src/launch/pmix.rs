@@ -12,7 +12,7 @@
 pub mod ffi;
 
 use super::{Store, beside, mpi};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::library::text;
 use ffi::{Data, Info, Library, Proc, Status, Value};
 use std::ffi::{CStr, CString, c_char};
@@ -130,17 +130,14 @@ impl Client {
 
     fn name(&self, key: &str) -> Result<CString> {
         let sound = !key.is_empty() && key.len() < 512;
-        CString::new(key)
-            .ok()
-            .filter(|_| sound)
-            .ok_or_else(|| Error::new(Code::Argument, format!("{key:?} cannot be a key")))
+        CString::new(key).ok().filter(|_| sound).ok_or_else(|| error!(Code::Argument, "{key:?} cannot be a key"))
     }
 
     fn said(&self, status: Status, doing: impl FnOnce() -> String) -> Result<()> {
         if status == ffi::SUCCESS {
             return Ok(());
         }
-        Err(Error::new(Code::Launch, format!("PMIx: rank {}: {}: {}", self.rank(), doing(), self.text(status))))
+        Err(error!(Code::Launch, "PMIx: rank {}: {}: {}", self.rank(), doing(), self.text(status)))
     }
 
     fn text(&self, status: Status) -> String {
@@ -170,14 +167,12 @@ impl Store for Client {
         let status = unsafe { (self.calls.fence)(ptr::null(), 0, &collect, 1) };
         match status {
             ffi::SUCCESS => Ok(()),
-            _ => Err(Error::new(
+            _ => Err(error!(
                 Code::Peer,
-                format!(
-                    "rank {}: the ranks of job {} cannot meet at its PMIx server: {}",
-                    self.rank(),
-                    self.job(),
-                    self.text(status)
-                ),
+                "rank {}: the ranks of job {} cannot meet at its PMIx server: {}",
+                self.rank(),
+                self.job(),
+                self.text(status)
             )),
         }
     }

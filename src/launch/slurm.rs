@@ -11,7 +11,7 @@
 use super::environment::{Place, Root, Secret};
 use super::{door, hosts};
 use crate::base::config::Config;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::key::{Key, random};
 use crate::base::munge::Munge;
 use crate::base::system;
@@ -33,12 +33,10 @@ pub(crate) fn place(var: Var) -> Result<Option<Place>> {
         return Ok(None);
     }
     let bad = |text: String| {
-        Error::new(
+        error!(
             Code::Launch,
-            format!(
-                "this is task {rank} of {size} of a plain Slurm step: {text}. `srun --mpi=pmix` or `srun --mpi=pmi2` starts it without, \
+            "this is task {rank} of {size} of a plain Slurm step: {text}. `srun --mpi=pmix` or `srun --mpi=pmi2` starts it without, \
                  or set FMPL_ROOT and FMPL_SECRET; to run alone, unset SLURM_STEP_NUM_TASKS"
-            ),
         )
     };
     let (job, step) = (var("SLURM_JOB_ID").unwrap_or_default(), var("SLURM_STEP_ID").unwrap_or_default());
@@ -144,7 +142,7 @@ impl Seal {
     pub(crate) fn draw(&self) -> Result<(Key, String)> {
         let bad = |why: String| {
             let with = "`srun --mpi=pmix` or `srun --mpi=pmi2` needs no secret of ours";
-            Error::new(Code::Launch, format!("rank 0: munge does not seal the secret of the job: {why}; {with}"))
+            error!(Code::Launch, "rank 0: munge does not seal the secret of the job: {why}; {with}")
         };
         let secret = random::<32>()?;
         let text = self.munge.seal(&[&secret, self.step.as_bytes()].concat()).map_err(bad)?;

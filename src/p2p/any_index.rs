@@ -20,7 +20,7 @@ use crate::base::lock::MutexGuard;
 use std::ops::{Deref, DerefMut};
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::layout::{Form, Layout, Run};
 use crate::base::looking::between_looks;
 use crate::base::prefetch::prefetch;
@@ -242,9 +242,11 @@ fn note_received(lane: &Lane, slot: usize) {
 
 #[cold]
 fn busy(ep: &Endpoint, lane: &Lane) -> Error {
-    Error::new(
+    error!(
         Code::Busy,
-        format!("rank {}: a receive of any index on {} is pending: complete it first", ep.rank, lane.name(TAG_ANY)),
+        "rank {}: a receive of any index on {} is pending: complete it first",
+        ep.rank,
+        lane.name(TAG_ANY)
     )
 }
 
@@ -354,9 +356,11 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
     loop {
         let mut state = state_of(lane);
         if state.request.is_none() {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Request,
-                format!("rank {}: no receive of any index is pending on {}", ep.rank, lane.name(TAG_ANY)),
+                "rank {}: no receive of any index is pending on {}",
+                ep.rank,
+                lane.name(TAG_ANY)
             ));
         }
         if let Some(done) = progress(ep, lane, &mut state, wait) {
@@ -425,9 +429,11 @@ pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool>
     let lane = used.lane();
     let mut state = state_of(lane);
     let Some(request) = &state.request else {
-        return Err(Error::new(
+        return Err(error!(
             Code::Request,
-            format!("rank {}: no receive of any index is pending on {}", ep.rank, lane.name(TAG_ANY)),
+            "rank {}: no receive of any index is pending on {}",
+            ep.rank,
+            lane.name(TAG_ANY)
         ));
     };
     match request.bound {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::leaked::Leaked;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::unused::Unused;
@@ -157,7 +157,7 @@ impl Contexts {
         if self.alive() < most {
             return Ok(());
         }
-        Err(Error::new(Code::Memory, format!("all {most} communicators of this process are in use")))
+        Err(error!(Code::Memory, "all {most} communicators of this process are in use"))
     }
 
     /// Takes a communicator in; its handle.

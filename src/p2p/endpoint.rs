@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::base::by_rank::ByRank;
 use crate::base::config::{self, Config, Connect, PretendedNodes};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::log::{self, Level, tell};
 use crate::base::processor::Processor;
 use crate::base::topology::Topology;
@@ -454,7 +454,7 @@ fn read_topology(config: &Config, nodes: u32) -> Result<Option<Topology>> {
         PretendedNodes::Blocks(n) | PretendedNodes::Cyclic(n) => n,
     };
     let read = Topology::parse(text, nodes);
-    read.map(Some).map_err(|why| Error::new(Code::Setting, format!("FMPL_TOPOLOGY={text}: {why}")))
+    read.map(Some).map_err(|why| error!(Code::Setting, "FMPL_TOPOLOGY={text}: {why}"))
 }
 
 /// What this machine's tuning file says, and which it is. `tells`: this rank says which files are passed over, for all of its node.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::base::clock::now_ns;
 use crate::base::config::Config;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::key::Key;
 use crate::base::lock::lock;
 use crate::fabric::network::Card;
@@ -127,12 +127,9 @@ impl Crowd {
     /// Answers for all ghosts from now on, over the network that the settings name.
     pub fn start(plan: Plan) -> Result<Crowd> {
         if plan.errands > plan.world.saturating_sub(plan.real) {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Argument,
-                format!(
-                    "{} ghosts in a world of {} ranks, of which {} are processes",
-                    plan.errands, plan.world, plan.real
-                ),
+                "{} ghosts in a world of {} ranks, of which {} are processes", plan.errands, plan.world, plan.real
             ));
         }
         // Of very many at a time each piece of memory by itself would be more mappings than a process may have.
@@ -162,7 +159,7 @@ impl Crowd {
         });
         let own = common.clone();
         let thread = crate::base::thread::spawn("fmpl-ghosts", 1 << 20, move || Host::new(own).run())
-            .map_err(|e| Error::new(Code::System, format!("starting the thread of the ghosts: {e}")))?;
+            .map_err(|e| error!(Code::System, "starting the thread of the ghosts: {e}"))?;
         Ok(Crowd { common, thread: Some(thread) })
     }
 

@@ -12,7 +12,7 @@ use core::cell::Cell;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::copying;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::layout::{Form, Layout, Run};
 use crate::base::prefetch::{prefetch, prefetch_run_to_write, prefetch_to_write};
 use crate::base::unwinding::NoWayOut;
@@ -48,7 +48,7 @@ fn find(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Result<(Used
 #[cold]
 fn no_request(ep: &Endpoint, what: &str, lane: &Lane, slot: usize) -> Error {
     let name = lane.name(slot as i32 - SYSTEM_INDICES as i32);
-    Error::new(Code::Request, format!("rank {}: no {what} is pending on {name}", ep.rank))
+    error!(Code::Request, "rank {}: no {what} is pending on {name}", ep.rank)
 }
 
 /// A send and a receive at the same time.

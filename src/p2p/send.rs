@@ -11,7 +11,7 @@
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::copying::{self, Copying};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
@@ -211,7 +211,7 @@ pub fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: La
 #[cold]
 pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error {
     let name = lane.name(slot as i32 - SYSTEM_INDICES as i32);
-    Error::new(Code::Busy, format!("rank {}: {what} on {name}: complete the pending one first", ep.rank))
+    error!(Code::Busy, "rank {}: {what} on {name}: complete the pending one first", ep.rank)
 }
 
 /// Is a message of so many bytes sent without waiting for its receive?
@@ -293,13 +293,11 @@ impl Sender {
     /// The error of a synchronous send to itself that only the thread which waits in it could receive.
     #[cold]
     pub fn never_received(&self) -> Error {
-        Error::new(
+        error!(
             Code::Argument,
-            format!(
-                "rank {}: synchronous send to itself on index {}: no receive is posted, so it would wait for ever",
-                self.ep.rank,
-                self.index()
-            ),
+            "rank {}: synchronous send to itself on index {}: no receive is posted, so it would wait for ever",
+            self.ep.rank,
+            self.index()
         )
     }
 

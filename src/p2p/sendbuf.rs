@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::base::atomics::Ordering;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::run::Run;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::{Lane, SEND_CHAIN, SPECIAL_PATIENT, SPECIAL_SYNCHRONOUS};
@@ -21,9 +21,9 @@ pub fn sendbuf_set(comm: Option<i32>, size: usize, timeout_ms: i32) -> Result<()
         ep.check_comm(comm)?;
     }
     if timeout_ms < TIMEOUT_INFINITE {
-        return Err(Error::new(
+        return Err(error!(
             Code::Argument,
-            format!("rank {}: time-out of {timeout_ms} ms; 0 is buffered, FMPL_TIMEOUT_INFINITE synchronous", ep.rank),
+            "rank {}: time-out of {timeout_ms} ms; 0 is buffered, FMPL_TIMEOUT_INFINITE synchronous", ep.rank
         ));
     }
     ep.spool.set(comm, size, timeout_ms)?;

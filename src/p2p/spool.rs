@@ -19,7 +19,7 @@ use crate::base::record::{Record, of_atomics};
 use std::cell::Cell;
 
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::log::{Level, tell};
 use crate::base::run::Run;
 use crate::base::system;
@@ -187,10 +187,7 @@ impl Spool {
     /// Sets limit and time-out, of the job or of a communicator, which has its own from then on.
     pub fn set(&self, comm: Option<i32>, limit: usize, timeout_ms: i32) -> Result<()> {
         if limit > SPOOL_WINDOW / 2 {
-            return Err(Error::new(
-                Code::Memory,
-                format!("a spool of {limit} bytes; the most is {}", SPOOL_WINDOW / 2),
-            ));
+            return Err(error!(Code::Memory, "a spool of {limit} bytes; the most is {}", SPOOL_WINDOW / 2));
         }
         self.budget_at(comm.map_or(0, |c| 1 + (c as usize & (COMMUNICATORS - 1)))).set(limit, timeout_ms);
         self.widen();

@@ -12,7 +12,7 @@
 
 use core::fmt;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 
 /// Bits of the colour.
 pub const COLOUR_BITS: u32 = 1;
@@ -89,14 +89,10 @@ impl Split {
         let rank_bits = (RANK_BITS + KEY_BITS).saturating_sub(key_bits);
         // The rank is stored plus one.
         if key_bits > KEY_BITS_MOST || u64::from(size) > (1u64 << rank_bits) - 1 {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Setting,
-                format!(
-                    "{keys} keys of global memory need {key_bits} bits of an address; with {size} ranks there are {}",
-                    (RANK_BITS + KEY_BITS)
-                        .saturating_sub(u64::BITS - u64::from(size).leading_zeros())
-                        .min(KEY_BITS_MOST)
-                ),
+                "{keys} keys of global memory need {key_bits} bits of an address; with {size} ranks there are {}",
+                (RANK_BITS + KEY_BITS).saturating_sub(u64::BITS - u64::from(size).leading_zeros()).min(KEY_BITS_MOST)
             ));
         }
         Ok(Split { rank_bits, key_bits, rank_at: OFFSET_BITS + key_bits + COLOUR_BITS, key_mask: (1 << key_bits) - 1 })

@@ -28,7 +28,7 @@ use super::Rma;
 use super::record::Window;
 use super::view::View;
 use crate::base::bytes::Room;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::lock;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::device::Atomics;
@@ -452,12 +452,14 @@ impl Rma {
 
     /// A view's rank as the device reaches it.
     pub(super) fn far<'a>(&self, view: &'a View) -> Result<(&Device, &'a Far)> {
-        let device = self.device.as_ref().ok_or_else(|| {
-            Error::new(Code::Unsupported, format!("rank {}: no RDMA device for global memory", self.rank()))
-        })?;
-        let far = view.far.as_ref().ok_or_else(|| {
-            Error::new(Code::Unsupported, format!("rank {}: rank {} is on this node", self.rank(), view.rank))
-        })?;
+        let device = self
+            .device
+            .as_ref()
+            .ok_or_else(|| error!(Code::Unsupported, "rank {}: no RDMA device for global memory", self.rank()))?;
+        let far = view
+            .far
+            .as_ref()
+            .ok_or_else(|| error!(Code::Unsupported, "rank {}: rank {} is on this node", self.rank(), view.rank))?;
         Ok((device, far))
     }
 }

@@ -7,7 +7,7 @@ use super::delegated::DELEGATED_MOST;
 use super::view::{Place, Using};
 use crate::base::atomics::{Ordering, fence};
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::fabric::shm::cma::{self, CmaError};
 
 /// Up to this many bytes from one rank's private memory to another's are copied twice, through the stack, which costs less than having
@@ -201,14 +201,12 @@ impl Rma {
                 Ok(Done::Ask(place.view.rank))
             }
             Err((place, CmaError::Gone)) => Err(self.peer_error(place.view.rank, "has died", "copy")),
-            Err((place, e)) => Err(Error::new(
+            Err((place, e)) => Err(error!(
                 Code::Argument,
-                format!(
-                    "rank {}: copy: {len} bytes of rank {} at its {:#x} are registered, but cannot be reached: {e}",
-                    self.rank(),
-                    place.view.rank,
-                    place.addr
-                ),
+                "rank {}: copy: {len} bytes of rank {} at its {:#x} are registered, but cannot be reached: {e}",
+                self.rank(),
+                place.view.rank,
+                place.addr
             )),
         }
     }
@@ -254,9 +252,10 @@ impl Rma {
 
     #[cold]
     pub(super) fn misaligned(&self, ga: GlobalAddress, what: &str) -> Error {
-        Error::new(
+        error!(
             Code::Argument,
-            format!("rank {}: {what} at {ga}, which is no multiple of the word's size in memory", self.rank()),
+            "rank {}: {what} at {ga}, which is no multiple of the word's size in memory",
+            self.rank()
         )
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Rma;
 use crate::base::atomics::{Ordering, fence, spin_loop};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::thread;
 use crate::wait::doorbell;
 
@@ -29,9 +29,8 @@ impl Rma {
         }
         let mut helper = self.helper.lock().unwrap_or_else(|e| e.into_inner());
         if helper.is_none() {
-            let thread = thread::spawn("fmpl-rma", STACK, move || self.help()).map_err(|e| {
-                Error::new(Code::System, format!("rank {}: starting the helper of global memory: {e}", self.rank()))
-            })?;
+            let thread = thread::spawn("fmpl-rma", STACK, move || self.help())
+                .map_err(|e| error!(Code::System, "rank {}: starting the helper of global memory: {e}", self.rank()))?;
             *helper = Some(thread);
             self.has_helper.store(true, Ordering::Release);
         }

@@ -31,7 +31,7 @@ use super::record::REPLIES;
 use super::{ALL, CONT, Rma};
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use crate::base::bytes::Room;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::run::Run;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits};
 pub use operation::Into;
@@ -219,7 +219,7 @@ impl Rma {
         let number = self.number_of_order(order).ok_or_else(|| self.no_handle(order))?;
         match self.kept_back(order, number) {
             None => Ok(number),
-            Some((code, why)) => Err(Error::new(code, format!("rank {}: {}: not started: {why}", self.rank(), what()))),
+            Some((code, why)) => Err(error!(code, "rank {}: {}: not started: {why}", self.rank(), what())),
         }
     }
 

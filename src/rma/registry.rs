@@ -11,7 +11,7 @@ use super::queue::What;
 use super::record::{ENTRIES_MOST, Entry};
 use super::view::{RECORDS, is_used, using};
 use crate::base::atomics::{AtomicU32, Ordering, fence};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::system::is_readable;
 use crate::base::zeroed::Zeroed;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
@@ -103,13 +103,11 @@ impl Rma {
         }
         let mut registry = self.registry.lock().unwrap_or_else(|e| e.into_inner());
         let Some(key) = registry.free.pop_front() else {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Memory,
-                format!(
-                    "rank {}: registering {len} bytes: all {} keys are in use (FMPL_RMA_KEYS)",
-                    self.rank(),
-                    self.ep.config.rma_keys
-                ),
+                "rank {}: registering {len} bytes: all {} keys are in use (FMPL_RMA_KEYS)",
+                self.rank(),
+                self.ep.config.rma_keys
             ));
         };
         let turn = match self.fill(key, at, len, colour, shared) {

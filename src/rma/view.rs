@@ -28,7 +28,7 @@ use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window
 use crate::base::atomics::{AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
 use crate::base::bytes::Room;
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::leaked::{Leaked, Retired};
 use crate::base::unused::Unused;
 use crate::fabric::shm::peer::Peer;
@@ -313,7 +313,7 @@ impl Rma {
                     (Code::Setting, "divides addresses in another way; give FMPL_RMA_KEYS the same value on all ranks")
                 }
             };
-            return Err(Error::new(what.0, format!("rank {}: rank {rank} {}", self.rank(), what.1)));
+            return Err(error!(what.0, "rank {}: rank {rank} {}", self.rank(), what.1));
         }
         let peer = if world == self.ep.rank { None } else { Some(self.ep.contact(world)?) };
         let map = |at, len| match &peer {
@@ -440,7 +440,7 @@ impl Rma {
             None => "the null address".to_owned(),
             Some(rank) => format!("{ga}, an address of rank {rank} in a job of {}", self.ep.size),
         };
-        Error::new(Code::Argument, format!("rank {}: {what}: {which}", self.rank()))
+        error!(Code::Argument, "rank {}: {what}: {which}", self.rank())
     }
 
     #[cold]
@@ -453,19 +453,17 @@ impl Rma {
         } else {
             format!("what is registered there has colour {}", (life >> Entry::COLOUR_AT) & 1)
         };
-        Error::new(
+        error!(
             Code::Argument,
-            format!(
-                "rank {}: {what}: {len} bytes at {ga} (rank {rank}, colour {}, key {key}, offset {offset}): {why}",
-                self.rank(),
-                self.split.colour(ga),
-            ),
+            "rank {}: {what}: {len} bytes at {ga} (rank {rank}, colour {}, key {key}, offset {offset}): {why}",
+            self.rank(),
+            self.split.colour(ga),
         )
     }
 
     #[cold]
     pub(super) fn peer_error(&self, rank: u32, why: &str, what: &str) -> Error {
-        Error::new(Code::Peer, format!("rank {}: {what}: rank {rank} {why}", self.rank()))
+        error!(Code::Peer, "rank {}: {what}: rank {rank} {why}", self.rank())
     }
 }
 

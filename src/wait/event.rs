@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::board::Board;
 use super::doorbell;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, error};
 use crate::base::system;
 
 /// How often the descriptor is written by the clock: the last time 1.6 s after the request.
@@ -47,7 +47,7 @@ impl Event {
         let seen = board.event_bell.load(Ordering::Acquire);
         let shared = event.shared.clone();
         let thread = crate::base::thread::spawn("fmpl-event", 64 << 10, move || shared.run(board, seen))
-            .map_err(|e| Error::new(crate::Code::System, format!("starting the event thread: {e}")))?;
+            .map_err(|e| error!(crate::Code::System, "starting the event thread: {e}"))?;
         event.thread = Some(thread);
         Ok(event)
     }

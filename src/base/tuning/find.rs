@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::base::config::{Config, TuningFile};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 
 /// Where the numbers come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,13 +93,13 @@ pub fn find(config: &Config, processor: &Processor) -> Result<Found> {
             }
             Ok(None) if !wanted => {}
             Ok(None) => {
-                return Err(Error::new(Code::Setting, format!("FMPL_TUNING={}: no such file", place.display())));
+                return Err(error!(Code::Setting, "FMPL_TUNING={}: no such file", place.display()));
             }
             Err(Useless::Foreign) => {
                 found.ignored.push(format!("{}: has no section for this processor ({processor})", place.display()));
             }
             Err(Useless::Damaged(why)) if wanted => {
-                return Err(Error::new(Code::Setting, format!("FMPL_TUNING={}: {why}", place.display())));
+                return Err(error!(Code::Setting, "FMPL_TUNING={}: {why}", place.display()));
             }
             Err(Useless::Damaged(why)) => found.ignored.push(format!("{}: {why}", place.display())),
         }

@@ -1,6 +1,7 @@
 //! How a team fails: whose fault it was, who is told, in which words.
 
 use super::*;
+use crate::base::error::{Error, error};
 use crate::base::named::Named;
 
 impl Team {
@@ -194,30 +195,25 @@ impl Team {
         let (me, comm) = (self.ep.rank, Named(self.comm));
         match reason {
             Reason::Died => {
-                Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
+                error!(Code::Peer, "rank {me}: {call} (communicator {comm}): rank {rank} has died")
             }
-            Reason::Elsewhere => Error::new(
+            Reason::Elsewhere => error!(
                 Code::Peer,
-                format!("rank {me}: {call} (communicator {comm}): rank {rank} has died, or the way to it is lost"),
+                "rank {me}: {call} (communicator {comm}): rank {rank} has died, or the way to it is lost"
             ),
             Reason::Finalized => {
-                Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has finalized"))
+                error!(Code::Peer, "rank {me}: {call} (communicator {comm}): rank {rank} has finalized")
             }
-            Reason::Damaged => Error::new(
+            Reason::Damaged => error!(
                 Code::Peer,
-                format!(
-                    "rank {me}: {call} (communicator {comm}): what rank {rank} has offered there has been damaged by some member"
-                ),
+                "rank {me}: {call} (communicator {comm}): what rank {rank} has offered there has been damaged by some member"
             ),
-            Reason::Panicked => Error::new(
-                Code::Peer,
-                format!("rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked"),
-            ),
-            Reason::Lengths | Reason::Calls | Reason::Fault => Error::new(
+            Reason::Panicked => {
+                error!(Code::Peer, "rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked")
+            }
+            Reason::Lengths | Reason::Calls | Reason::Fault => error!(
                 Code::Argument,
-                format!(
-                    "rank {me}: {call} (communicator {comm}): the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"
-                ),
+                "rank {me}: {call} (communicator {comm}): the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"
             ),
         }
     }
@@ -247,7 +243,7 @@ impl Team {
             }
             None => format!("rank {other} makes another call than rank {finder_rank}, or one of another length"),
         };
-        Error::new(Code::Argument, format!("rank {}: {call} (communicator {}): {what}", self.ep.rank, Named(self.comm)))
+        error!(Code::Argument, "rank {}: {call} (communicator {}): {what}", self.ep.rank, Named(self.comm))
     }
 
     /// Tells in which call this member is.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 use super::carrier::{OVERHEAD, SLOTS, SPOT, Spot};
 use super::flow::{Incoming, NEVER, Outgoing};
 use super::home::{Home, SILENCE_NS};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::lock;
 use crate::fabric::network::device::{Completion, Data, End, OPAQUE, Pair, Request, Status, What};
 use crate::fabric::served::frame::{Name, half, word};
@@ -328,7 +328,7 @@ impl Pair for Channel {
         let [most, slots] = [0, 16].map(|shift| half(&to.0, SPOT + 12) >> shift & 0xffff);
         let most = most.min(out::most_of(self.home.carrier.most()));
         if most < out::LEAST {
-            return Err(Error::new(Code::Peer, format!("it takes {most} bytes at a time, which are too few")));
+            return Err(error!(Code::Peer, "it takes {most} bytes at a time, which are too few"));
         }
         let mut state = lock(&self.state);
         if !state.to.is_known() {

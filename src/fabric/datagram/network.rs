@@ -14,7 +14,7 @@ use super::home::{Home, SILENCE_NS};
 use super::udp::Udp;
 use super::weather::Weathered;
 use crate::base::config::Weather;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::{Key, random};
 use crate::base::log::{Level, tell};
 use crate::base::system::poll_for;
@@ -185,7 +185,7 @@ impl Device for Datagrams {
         self.home.news.next_error()
     }
     fn join(&self, _name: GroupName, _counts: &Arc<Counts>) -> Result<Box<dyn Group>> {
-        Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", self.describe())))
+        Err(error!(Code::Unsupported, "{} has no multicast groups", self.describe()))
     }
     fn bytes(&self) -> usize {
         self.home.bytes()

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::carrier::{BATCH, Carrier, Ring, SPOT, Spot};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::lock::lock;
 use crate::base::system::calls::{self, blank};
 use crate::base::system::set_option;
@@ -99,7 +99,7 @@ impl Buffers {
 impl Udp {
     /// Uses this port from now on.
     pub fn open(port: Port) -> Result<Udp> {
-        let system = |e: io::Error| Error::new(Code::System, format!("a socket for datagrams at {}: {e}", port.ip));
+        let system = |e: io::Error| error!(Code::System, "a socket for datagrams at {}: {e}", port.ip);
         let socket = UdpSocket::bind((port.ip, 0)).map_err(system)?;
         socket.set_nonblocking(true).map_err(system)?;
         let number = socket.local_addr().map_err(system)?.port();

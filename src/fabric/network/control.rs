@@ -24,7 +24,7 @@ use super::stamps::Stamps;
 use super::switching::Switching;
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::Key;
 use crate::base::lock::{Condvar, Mutex, MutexGuard};
 use crate::base::run::Run;
@@ -174,7 +174,7 @@ impl Fabric {
         self.shared.device.arm()?;
         let shared = self.shared.clone();
         let thread = thread::start("fmpl-network", STACK, move || shared.run());
-        let thread = thread.map_err(|e| Error::new(Code::System, format!("starting the thread between nodes: {e}")))?;
+        let thread = thread.map_err(|e| error!(Code::System, "starting the thread between nodes: {e}"))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
     }

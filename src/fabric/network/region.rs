@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::device::{Access, Atomics, Registrar, Registration};
 use crate::base::bytes::Room;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::system::limit;
 use crate::fabric::areas;
@@ -62,7 +62,7 @@ fn is_limit(why: &std::io::Error) -> bool {
 #[cold]
 fn cannot_register(len: usize, with: &str, why: &std::io::Error) -> Error {
     let limit = memory_limit();
-    Error::new(Code::Memory, format!("registering {len} bytes with {with}: {why}; {limit}"))
+    error!(Code::Memory, "registering {len} bytes with {with}: {why}; {limit}")
 }
 
 /// What the system says of the limit on locked memory, which registered memory counts for, and how to lift it.

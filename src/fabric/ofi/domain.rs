@@ -10,7 +10,7 @@ use super::changes::Words;
 use super::ffi::{self, cap, mr};
 use super::load::Library;
 use super::provider::{ADDRESS_MOST, Offer};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::fabric::network::device::{Access, Atomics, Registrar, Registration};
 use crate::fabric::network::region::Domain;
 
@@ -28,7 +28,7 @@ impl<T> Object<T> {
         let mut object = std::ptr::null_mut();
         let r = make(&mut object);
         if r != 0 || object.is_null() {
-            return Err(Error::new(Code::System, format!("{call}: {}", lib.explain(r))));
+            return Err(error!(Code::System, "{call}: {}", lib.explain(r)));
         }
         Ok(Object(object))
     }
@@ -42,7 +42,7 @@ impl<T> Object<T> {
     pub fn bind(&self, lib: &Library, other: *mut ffi::Fid, flags: u64) -> Result<()> {
         // SAFETY: both live; every object has its table.
         let r = unsafe { ((*(*self.fid()).ops).bind)(self.fid(), other, flags) };
-        if r != 0 { Err(Error::new(Code::System, format!("fi_ep_bind: {}", lib.explain(r)))) } else { Ok(()) }
+        if r != 0 { Err(error!(Code::System, "fi_ep_bind: {}", lib.explain(r))) } else { Ok(()) }
     }
     /// Asks something of it.
     pub fn control(&self, command: c_int, with: *mut c_void) -> c_int {
@@ -135,10 +135,7 @@ impl Net {
         let n = unsafe { ((*(*av).ops).insert)(av, address.as_ptr().cast(), 1, &mut found, 0, std::ptr::null_mut()) };
         if n != 1 {
             let why = if n < 0 { self.lib().explain(n) } else { "it is no address of this provider".into() };
-            return Err(Error::new(
-                Code::System,
-                format!("an address of a peer over {} (fi_av_insert): {why}", self.offer),
-            ));
+            return Err(error!(Code::System, "an address of a peer over {} (fi_av_insert): {why}", self.offer));
         }
         Ok(found)
     }

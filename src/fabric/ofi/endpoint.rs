@@ -8,7 +8,7 @@ use super::domain::{Net, Object};
 use super::ffi::{self, MsgRma, RmaIov, cap, flag};
 use super::provider::ADDRESS_MOST;
 use super::queue::Queue;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::fabric::network::device::Place;
 
 /// What operations are posted with: a number, and room that some providers use until the operation is over (`struct fi_context2`).
@@ -81,7 +81,7 @@ impl Endpoint {
         let r = ep.control(ffi::ENABLE, std::ptr::null_mut());
         if r != 0 {
             let why = lib.explain(r);
-            return Err(Error::new(Code::System, format!("an endpoint of {} (fi_enable): {why}", net.offer)));
+            return Err(error!(Code::System, "an endpoint of {} (fi_enable): {why}", net.offer));
         }
         arrived.set_open(true);
         Ok(Endpoint { ep: Some(ep), arrived: arrived.clone(), net: net.clone(), inject: net.offer.inject_most() })
@@ -99,7 +99,7 @@ impl Endpoint {
         let r = unsafe { ((*(*ep).cm).getname)(ep.cast(), address.as_mut_ptr().cast(), &mut len) };
         if r != 0 || len > ADDRESS_MOST {
             let why = if r != 0 { self.net.lib().explain(r) } else { format!("it has {len} bytes") };
-            return Err(Error::new(Code::System, format!("the address of {} (fi_getname): {why}", self.net.offer)));
+            return Err(error!(Code::System, "the address of {} (fi_getname): {why}", self.net.offer));
         }
         Ok(address)
     }

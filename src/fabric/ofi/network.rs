@@ -18,7 +18,7 @@ use super::pairs::{Came, Pairs};
 use super::provider::{ADDRESS_MOST, Offer};
 use super::queue::{Inlet, Inlets, Queue};
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::system::poll_for;
 use crate::base::thread::yield_core;
 use crate::fabric::network::device::{
@@ -128,10 +128,7 @@ impl Ofi {
                 Ok(false) => return Ok(()),
                 Err(e) => {
                     let why = self.net.lib().explain(e);
-                    return Err(Error::new(
-                        Code::System,
-                        format!("a receive over {} (fi_recv): {why}", self.net.offer),
-                    ));
+                    return Err(error!(Code::System, "a receive over {} (fi_recv): {why}", self.net.offer));
                 }
             }
         }
@@ -373,7 +370,7 @@ impl Device for Ofi {
     }
 
     fn join(&self, _name: Name, _counts: &Arc<Counts>) -> Result<Box<dyn Group>> {
-        Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", self.net.offer)))
+        Err(error!(Code::Unsupported, "{} has no multicast groups", self.net.offer))
     }
 
     fn bytes(&self) -> usize {

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::ffi::{self, Info, cap, mode, mr, order};
 use super::held::Most;
 use super::load::{Dispositions, Library, USUAL, library};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::log::{Level, tell};
 use crate::base::sorting::sort_by_key;
 use crate::fabric::network::device::OPAQUE;
@@ -296,8 +296,8 @@ pub fn has_devices() -> bool {
 pub fn choose(wishes: &Wishes) -> Result<Offer> {
     let file = wishes.file.as_deref();
     let lib = library(file.unwrap_or(USUAL)).map_err(|why| match file {
-        Some(file) => Error::new(Code::Setting, format!("FMPL_LIBFABRIC={file}: {why}")),
-        None => Error::new(Code::Unsupported, format!("libfabric cannot be used ({why})")),
+        Some(file) => error!(Code::Setting, "FMPL_LIBFABRIC={file}: {why}"),
+        None => error!(Code::Unsupported, "libfabric cannot be used ({why})"),
     })?;
     let names = match &wishes.provider {
         Some(name) => vec![name.as_str()],

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::connection::Connection;
 use super::domain::{Net, Object};
 use super::ffi::{self, CqEntry, CqErrEntry};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::fabric::served::sleeper::Sleeper;
 
 /// Connections that are asked in one turn of a wait.
@@ -160,7 +160,7 @@ impl Queue {
                 }
                 error => {
                     let why = self.net.lib().explain(error as c_int);
-                    return Err(Error::new(Code::System, format!("completions over {}: {why}", self.net.offer)));
+                    return Err(error!(Code::System, "completions over {}: {why}", self.net.offer));
                 }
             }
         }

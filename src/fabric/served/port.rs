@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use super::frame::{Name, half, word};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::system::addresses;
 use crate::fabric::network::device::{Address, End, OPAQUE};
 use crate::fabric::network::interface::leads_out;
@@ -29,9 +29,8 @@ impl fmt::Display for Port {
 impl Port {
     /// The one that is named, by its interface or address; otherwise the best. `Setting`: there is none of that name.
     pub fn choose(network: &'static str, wish: Option<&str>) -> Result<Port> {
-        let all = addresses().map_err(|e| {
-            Error::new(Code::System, format!("asking for the addresses of this machine (getifaddrs): {e}"))
-        })?;
+        let all = addresses()
+            .map_err(|e| error!(Code::System, "asking for the addresses of this machine (getifaddrs): {e}"))?;
         let ports = all.into_iter().map(|(name, ip)| Port { network, name, ip }).collect();
         Port::best(network, ports, wish)
     }
@@ -47,12 +46,10 @@ impl Port {
         let best =
             ports.into_iter().min_by_key(|p| (p.ip.is_loopback(), !leads_out(&p.name, Some(p.ip)), p.ip.is_ipv6()));
         best.ok_or_else(|| match wish {
-            Some(wish) => Error::new(
+            Some(wish) => error!(
                 Code::Setting,
-                format!(
-                    "FMPL_NETWORK={network}:{wish}: no interface or address {wish} that is up; there are: {}",
-                    there.join(", ")
-                ),
+                "FMPL_NETWORK={network}:{wish}: no interface or address {wish} that is up; there are: {}",
+                there.join(", ")
             ),
             None => Error::new(Code::Unsupported, "this machine has no interface that is up"),
         })

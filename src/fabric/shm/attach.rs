@@ -37,7 +37,7 @@ use super::service::Service;
 use super::socket::{self, Name};
 use crate::base::atomics::{AtomicBool, AtomicU64, Mutex, MutexGuard, OnceLock, Ordering};
 use crate::base::by_rank::ByRank;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::{self, CHECK, Key};
 use crate::base::log::{Level, tell};
 use crate::launch::place::Node;
@@ -121,11 +121,12 @@ impl Attach {
     /// The job's key is known: contacts, those that have been waiting too, are answered from now on.
     pub fn open(&self, job: &Key) -> Result<()> {
         if self.shared.secret.set(job.derive("first contact", &[])).is_err() {
-            return Err(Error::new(Code::Argument, format!("rank {}: the job's key is set already", self.shared.rank)));
+            return Err(error!(Code::Argument, "rank {}: the job's key is set already", self.shared.rank));
         }
-        self.shared.service.listen().map_err(|e| {
-            Error::new(Code::System, format!("rank {}: watching the socket for first contacts: {e}", self.shared.rank))
-        })
+        self.shared
+            .service
+            .listen()
+            .map_err(|e| error!(Code::System, "rank {}: watching the socket for first contacts: {e}", self.shared.rank))
     }
 
     /// What the others need to reach this rank: to be published with the launcher.
@@ -170,23 +171,20 @@ impl Attach {
     ) -> Result<Option<Arc<Peer>>> {
         let shared = &*self.shared;
         if peer >= shared.size {
-            return Err(Error::new(Code::Rank, format!("rank {peer} of a job of {}", shared.size)));
+            return Err(error!(Code::Rank, "rank {peer} of a job of {}", shared.size));
         }
         if let Some(p) = shared.known(peer) {
             return Ok(Some(Arc::clone(p)));
         }
         let secret = shared.secret.get();
-        let secret = secret
-            .ok_or_else(|| Error::new(Code::Init, format!("contact with rank {peer} before the job's key is known")))?;
-        let card = Card::decode(card).ok_or_else(|| {
-            Error::new(Code::Launch, format!("what rank {peer} published with the launcher is no card of FMPL"))
-        })?;
+        let secret =
+            secret.ok_or_else(|| error!(Code::Init, "contact with rank {peer} before the job's key is known"))?;
+        let card = Card::decode(card)
+            .ok_or_else(|| error!(Code::Launch, "what rank {peer} published with the launcher is no card of FMPL"))?;
         if card.node != self.card.node {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Unsupported,
-                format!(
-                    "rank {peer} is on another node, or in another network, process or user namespace: its memory cannot be shared"
-                ),
+                "rank {peer} is on another node, or in another network, process or user namespace: its memory cannot be shared"
             ));
         }
         let since = Instant::now();
@@ -402,7 +400,7 @@ impl Shared {
 
 #[cold]
 fn failed(rank: u32, what: &str, e: io::Error) -> Error {
-    Error::new(Code::System, format!("rank {rank}: {what}: {e}"))
+    error!(Code::System, "rank {rank}: {what}: {e}")
 }
 
 /// Where Yama lets only ancestors trace, and so copy: let the other ranks, which are siblings, do so too.

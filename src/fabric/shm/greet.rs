@@ -11,7 +11,7 @@ use super::hello::{self, Flags, HELLO_LEN, Hello, Kind, Packet, Reason};
 use super::peer::Peer;
 use super::region::{PeerRegion, version_error};
 use super::socket;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::Key;
 use crate::base::system;
 
@@ -170,9 +170,9 @@ impl Shared {
             Err(e) if matches!(e.code(), Code::System | Code::Memory) => return Ok(Greeted::Refused(e)),
             understood => understood?,
         };
-        let [region]: [_; 1] = fds.try_into().map_err(|_| {
-            Error::new(Code::Peer, format!("rank {peer} answered the first contact without its region"))
-        })?;
+        let [region]: [_; 1] = fds
+            .try_into()
+            .map_err(|_| error!(Code::Peer, "rank {peer} answered the first contact without its region"))?;
         let region = PeerRegion::adopt(region, peer, self.size, self.version())?;
         let cma = welcome.flags.contains(Flags::CMA_REACHED) && self.reaches(pid, &welcome);
         let known = Peer::new(pid, Some(pidfd), region, cma, self.region.header().is_reached());
@@ -183,7 +183,7 @@ impl Shared {
 
     /// Makes sure that an answer is a welcome from the right rank of the right job.
     fn understand(&self, peer: u32, answer: &[u8], secret: &Key) -> Result<Box<Hello>> {
-        let wrong = |what: &str| Error::new(Code::Peer, format!("rank {peer} turned down the first contact: {what}"));
+        let wrong = |what: &str| error!(Code::Peer, "rank {peer} turned down the first contact: {what}");
         match hello::decode(answer, self.version()) {
             Packet::Hello(h)
                 if h.kind == Kind::Welcome
@@ -198,7 +198,7 @@ impl Shared {
             }
             Packet::Refused { reason: Some(reason @ (Reason::Descriptors | Reason::Resources)), .. } => {
                 let code = if reason == Reason::Descriptors { Code::System } else { Code::Memory };
-                Err(Error::new(code, format!("first contact with rank {peer}: it says: {}", reason.text())))
+                Err(error!(code, "first contact with rank {peer}: it says: {}", reason.text()))
             }
             Packet::Refused { reason: Some(reason), .. } => {
                 Err(wrong(&format!("of this process (rank {}) it says: {}", self.rank, reason.text())))
@@ -211,10 +211,10 @@ impl Shared {
 
 #[cold]
 fn at_contact(peer: u32, what: &str, e: io::Error) -> Error {
-    Error::new(Code::System, format!("first contact with rank {peer}: {what}: {e}"))
+    error!(Code::System, "first contact with rank {peer}: {what}: {e}")
 }
 
 #[cold]
 fn gone(peer: u32) -> Error {
-    Error::new(Code::Peer, format!("rank {peer} has died or left before first contact"))
+    error!(Code::Peer, "rank {peer} has died or left before first contact")
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use super::region::{HEAP_AT, LANES_AT, Mapping, OnRemove, PeerRegion, Region, page_size};
 use crate::base::atomics::Ordering;
 use crate::base::bytes::Room;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::record::Record;
 use crate::base::run::Run;
@@ -88,7 +88,7 @@ impl Heap {
             return Ok(());
         }
         let rank = self.region.rank();
-        let wrong = |what: &str| Err(Error::new(Code::Argument, format!("rank {rank}: free({ptr:p}): {what}")));
+        let wrong = |what: &str| Err(error!(Code::Argument, "rank {rank}: free({ptr:p}): {what}"));
         let Some(start) = self.offset(ptr) else {
             return wrong("this address is not from fmpl_alloc");
         };
@@ -179,7 +179,7 @@ impl Heap {
 
     #[cold]
     fn no_memory(&self, size: usize, what: &str) -> Error {
-        Error::new(Code::Memory, format!("rank {}: alloc of {size} bytes: {what}", self.region.rank()))
+        error!(Code::Memory, "rank {}: alloc of {size} bytes: {what}", self.region.rank())
     }
 }
 

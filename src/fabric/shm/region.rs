@@ -64,7 +64,7 @@ use static_assertions::const_assert;
 use super::heap::HeapWindow;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::record::Record;
 use crate::base::system;
 use layout::MAGIC;
@@ -89,7 +89,7 @@ pub struct Shown {
 impl Shown {
     fn of(fd: OwnedFd, rank: u32) -> Result<Shown> {
         let first = Mapping::of(fd.as_fd(), 0, BOARD_END as usize)
-            .map_err(|e| Error::new(Code::Memory, format!("mapping the header of the region of rank {rank}: {e}")))?;
+            .map_err(|e| error!(Code::Memory, "mapping the header of the region of rank {rank}: {e}"))?;
         Ok(Shown { fd, first, rank })
     }
 
@@ -159,9 +159,9 @@ impl Shown {
         }
         let rank = self.rank;
         if offset.checked_add(len).is_none_or(|end| end > REGION_END) {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Argument,
-                format!("rank {rank}: {what}: {len} bytes at {offset:#x} are beyond the region"),
+                "rank {rank}: {what}: {len} bytes at {offset:#x} are beyond the region"
             ));
         }
         loop {
@@ -174,15 +174,15 @@ impl Shown {
             match e.raw_os_error() {
                 Some(libc::EINTR) => continue,
                 Some(libc::ENOSPC | libc::ENOMEM) => {
-                    return Err(Error::new(
+                    return Err(error!(
                         Code::Memory,
-                        format!("rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"),
+                        "rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"
                     ));
                 }
                 _ => {
-                    return Err(Error::new(
+                    return Err(error!(
                         Code::System,
-                        format!("rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"),
+                        "rank {rank}: {what}: {len} bytes at {offset:#x} of the region: {e}"
                     ));
                 }
             }
@@ -305,9 +305,8 @@ impl PeerRegion {
     ///
     /// `Version`: the peer was built with another layout. `Peer`: it is no region, or another rank's.
     pub fn adopt(fd: OwnedFd, rank: u32, size: u32, my_version: u32) -> Result<PeerRegion> {
-        let wrong = |what: String| {
-            Error::new(Code::Peer, format!("rank {rank} handed over something that is not its region: {what}"))
-        };
+        let wrong =
+            |what: String| error!(Code::Peer, "rank {rank} handed over something that is not its region: {what}");
         let st = system::status(fd.as_raw_fd())
             .map_err(|_| Error::system(format!("looking at the region of rank {rank} (fstat)")))?;
         if st.st_mode & libc::S_IFMT != libc::S_IFREG || st.st_size as u64 != REGION_END {
@@ -335,22 +334,18 @@ impl PeerRegion {
 
 /// The error of two ranks whose builds do not fit each other.
 pub(super) fn version_error(rank: u32, theirs: u32, ours: u32) -> Error {
-    Error::new(
+    error!(
         Code::Version,
-        format!(
-            "rank {rank} has layout version {theirs}, this process has {ours}; start all ranks with the same build of FMPL"
-        ),
+        "rank {rank} has layout version {theirs}, this process has {ours}; start all ranks with the same build of FMPL"
     )
 }
 
 #[cold]
 fn map_error(e: io::Error, rank: u32, offset: u64, len: usize) -> Error {
     let code = if e.raw_os_error() == Some(libc::EINVAL) { Code::Argument } else { Code::Memory };
-    Error::new(
+    error!(
         code,
-        format!(
-            "mapping {len} bytes at {offset:#x} of the region of rank {rank}: {e} (see `ulimit -v` and vm.max_map_count if memory should suffice)"
-        ),
+        "mapping {len} bytes at {offset:#x} of the region of rank {rank}: {e} (see `ulimit -v` and vm.max_map_count if memory should suffice)"
     )
 }
 
@@ -359,12 +354,10 @@ fn check_file_limit(rank: u32) -> Result<()> {
     if let Ok(limit) = system::limit(libc::RLIMIT_FSIZE)
         && limit.rlim_cur < REGION_END
     {
-        return Err(Error::new(
+        return Err(error!(
             Code::Memory,
-            format!(
-                "rank {rank}: the limit on file sizes ({} bytes) also limits the shared region, a sparse file; lift it with `ulimit -f unlimited`",
-                limit.rlim_cur
-            ),
+            "rank {rank}: the limit on file sizes ({} bytes) also limits the shared region, a sparse file; lift it with `ulimit -f unlimited`",
+            limit.rlim_cur
         ));
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::ffi::{self, Wc};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 
 /// A channel of completion events; its descriptor becomes readable with the next one.
 pub struct Channel {
@@ -100,7 +100,7 @@ impl CompletionQueue {
         let r = unsafe { (self.device.lib.resize_cq)(self.cq, entries as c_int) };
         if r != 0 {
             let why = std::io::Error::from_raw_os_error(r.abs());
-            return Err(Error::new(Code::System, format!("ibv_resize_cq: {why}")));
+            return Err(error!(Code::System, "ibv_resize_cq: {why}"));
         }
         Ok(())
     }
@@ -116,9 +116,10 @@ impl CompletionQueue {
         // SAFETY: the queue lives, `into` is writable for its length.
         let n = unsafe { poll(self.cq, into.len() as c_int, into.as_mut_ptr()) };
         if n < 0 {
-            return Err(Error::new(
+            return Err(error!(
                 Code::System,
-                format!("polling a completion queue of {} (ibv_poll_cq): {n}", self.device.name()),
+                "polling a completion queue of {} (ibv_poll_cq): {n}",
+                self.device.name()
             ));
         }
         Ok(n as usize)
@@ -130,17 +131,14 @@ impl CompletionQueue {
         // SAFETY: the queue lives.
         let r = unsafe { arm(self.cq, 0) };
         if r != 0 {
-            return Err(Error::new(
-                Code::System,
-                format!("ibv_req_notify_cq: {}", std::io::Error::from_raw_os_error(r)),
-            ));
+            return Err(error!(Code::System, "ibv_req_notify_cq: {}", std::io::Error::from_raw_os_error(r)));
         }
         Ok(())
     }
 
     #[cold]
     fn absent(&self) -> Error {
-        Error::new(Code::Unsupported, format!("the driver of {} lacks a call", self.device.name()))
+        error!(Code::Unsupported, "the driver of {} lacks a call", self.device.name())
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::ffi::{self, Gid};
 use super::load::{Library, library, query_gid_table};
 use crate::base::config::Config;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 pub use address::{Address, GidKind};
 
 /// An open device.
@@ -39,17 +39,13 @@ struct List {
 
 impl List {
     fn get() -> Result<List> {
-        let lib = library()
-            .map_err(|why| Error::new(Code::Unsupported, format!("there are no RDMA devices here ({why})")))?;
+        let lib = library().map_err(|why| error!(Code::Unsupported, "there are no RDMA devices here ({why})"))?;
         let mut len: c_int = 0;
         // SAFETY: a valid place for the number.
         let at = unsafe { (lib.get_device_list)(&mut len) };
         if at.is_null() {
             let why = std::io::Error::last_os_error();
-            return Err(Error::new(
-                Code::Unsupported,
-                format!("there are no RDMA devices here (ibv_get_device_list: {why})"),
-            ));
+            return Err(error!(Code::Unsupported, "there are no RDMA devices here (ibv_get_device_list: {why})"));
         }
         Ok(List { lib, at, len: len.max(0) as usize })
     }
@@ -95,7 +91,7 @@ impl Device {
         let list = List::get()?;
         if !list.devices().any(|(_, n)| n == name) {
             let all: Vec<String> = list.devices().map(|(_, n)| n).collect();
-            return Err(Error::new(Code::Setting, format!("no RDMA device {name}; there are: {}", listed(&all))));
+            return Err(error!(Code::Setting, "no RDMA device {name}; there are: {}", listed(&all)));
         }
         Device::of(&list, name)
     }
@@ -103,7 +99,7 @@ impl Device {
     /// Opens a device of the list.
     fn of(list: &List, name: &str) -> Result<Arc<Device>> {
         let Some((device, _)) = list.devices().find(|(_, n)| n == name) else {
-            return Err(Error::new(Code::Unsupported, format!("there is no RDMA device {name} any more")));
+            return Err(error!(Code::Unsupported, "there is no RDMA device {name} any more"));
         };
         // SAFETY: the device is in the list, which lives.
         let context = unsafe { (list.lib.open_device)(device) };
@@ -119,10 +115,7 @@ impl Device {
         let failed = unsafe { (lib.query_device)(context, &mut attr) };
         let device = Arc::new(Device { lib, context, name: name.to_owned(), attr });
         if failed != 0 {
-            return Err(Error::new(
-                Code::System,
-                format!("asking the RDMA device {name} what it can (ibv_query_device)"),
-            ));
+            return Err(error!(Code::System, "asking the RDMA device {name} what it can (ibv_query_device)"));
         }
         Ok(device)
     }
@@ -181,10 +174,7 @@ impl Device {
         let mut attr: ffi::PortAttr = unsafe { std::mem::zeroed() };
         // SAFETY: the context is open; the structure has room for more than any version writes.
         if unsafe { (self.lib.query_port)(self.context, number, &mut attr) } != 0 {
-            return Err(Error::new(
-                Code::System,
-                format!("asking for port {number} of {} (ibv_query_port)", self.name),
-            ));
+            return Err(error!(Code::System, "asking for port {number} of {} (ibv_query_port)", self.name));
         }
         Ok(attr)
     }
@@ -331,17 +321,18 @@ impl Port {
         let address = match wishes.gid {
             Some(index) => addresses.iter().find(|a| a.index as u32 == index).ok_or_else(|| {
                 let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-                Error::new(Code::Setting, format!("FMPL_VERBS_GID={index}: {name} has {}", listed(&all)))
+                error!(Code::Setting, "FMPL_VERBS_GID={index}: {name} has {}", listed(&all))
             })?,
-            None => addresses.iter().min_by_key(|a| (a.kind, a.index)).ok_or_else(|| {
-                Error::new(Code::Unsupported, format!("of the RDMA devices here {name} has no address (gid) yet"))
-            })?,
+            None => addresses
+                .iter()
+                .min_by_key(|a| (a.kind, a.index))
+                .ok_or_else(|| error!(Code::Unsupported, "of the RDMA devices here {name} has no address (gid) yet"))?,
         };
         let active = mtu_bytes(attr.active_mtu);
         let mtu = match wishes.mtu {
             Some(m) if m > active || mtu_bytes(mtu_code(m)) != m => {
                 let all: Vec<String> = (1..=attr.active_mtu.clamp(1, 5)).map(|c| mtu_bytes(c).to_string()).collect();
-                return Err(Error::new(Code::Setting, format!("FMPL_VERBS_MTU={m}: {name} can {}", listed(&all))));
+                return Err(error!(Code::Setting, "FMPL_VERBS_MTU={m}: {name} can {}", listed(&all)));
             }
             wish => wish.unwrap_or(active),
         };
@@ -349,7 +340,7 @@ impl Port {
         let place = match wishes.pkey {
             Some(key) => keys.iter().position(|k| *k != 0 && k & 0x7fff == key & 0x7fff).ok_or_else(|| {
                 let all: Vec<String> = keys.iter().filter(|k| **k != 0).map(|k| format!("{k:#06x}")).collect();
-                Error::new(Code::Setting, format!("FMPL_VERBS_PKEY={key:#06x}: {name} has {}", listed(&all)))
+                error!(Code::Setting, "FMPL_VERBS_PKEY={key:#06x}: {name} has {}", listed(&all))
             })?,
             None => keys.iter().position(|k| k & 0x8000 != 0).unwrap_or(0),
         };
@@ -423,7 +414,7 @@ fn named(list: &str) -> Result<Vec<(Arc<Device>, u8)>> {
     let mut found = Vec::new();
     for word in list.split(',').map(str::trim).filter(|w| !w.is_empty()) {
         let (name, port) = word.split_once(':').map_or((word, None), |(n, p)| (n, Some(p)));
-        let wrong = |what: String| Error::new(Code::Setting, format!("FMPL_VERBS_DEVICE={list}: {what}"));
+        let wrong = |what: String| error!(Code::Setting, "FMPL_VERBS_DEVICE={list}: {what}");
         if !all.iter().any(|n| n == name) {
             return Err(wrong(format!("no device {name}; there are: {}", listed(&all))));
         }

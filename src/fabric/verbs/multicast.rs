@@ -22,7 +22,7 @@ use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair};
 use crate::base::bytes::Bytes;
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::{Key, random};
 use crate::fabric::network::device::Access;
 use crate::fabric::network::multicast::{Counts, GROUPS_MOST, Group, HEADER, Header, Name, WINDOW};
@@ -39,9 +39,9 @@ const LEAVING_NS: u64 = 5_000_000_000;
 fn address(name: &Name, port: &Port) -> Result<IpAddr> {
     let b = name.place.to_le_bytes();
     match port.address.kind {
-        _ if !port.ethernet => Err(Error::new(
+        _ if !port.ethernet => Err(error!(
             Code::Unsupported,
-            format!("{port}: a group on InfiniBand is made by the subnet manager, which is not asked"),
+            "{port}: a group on InfiniBand is made by the subnet manager, which is not asked"
         )),
         // RFC 2365: addresses within an organization, 239.192.0.0/14.
         GidKind::V2Ipv4 => Ok(IpAddr::V4(Ipv4Addr::new(239, 192 | b[0] & 3, b[1], b[2]))),
@@ -50,7 +50,7 @@ fn address(name: &Name, port: &Port) -> Result<IpAddr> {
             let at = |k: usize| u16::from_le_bytes([b[k], b[k + 1]]);
             Ok(IpAddr::V6(Ipv6Addr::new(0xff15, 0, 0, 0, 0x464d, 0x504c, at(0), at(2))))
         }
-        kind => Err(Error::new(Code::Unsupported, format!("{port}: {kind} has no multicast over IP"))),
+        kind => Err(error!(Code::Unsupported, "{port}: {kind} has no multicast over IP")),
     }
 }
 
@@ -63,8 +63,7 @@ fn gid_of(address: IpAddr) -> Gid {
 
 /// A socket that has joined the address on the port's network interface; the membership lasts as long as it.
 fn join(port: &Port, address: IpAddr) -> Result<UdpSocket> {
-    let cannot =
-        |e: std::io::Error| Error::new(Code::Unsupported, format!("joining {address} on the interface of {port}: {e}"));
+    let cannot = |e: std::io::Error| error!(Code::Unsupported, "joining {address} on the interface of {port}: {e}");
     let socket = UdpSocket::bind(match address {
         IpAddr::V4(_) => "0.0.0.0:0",
         IpAddr::V6(_) => "[::]:0",
@@ -74,7 +73,7 @@ fn join(port: &Port, address: IpAddr) -> Result<UdpSocket> {
     match (address, own.to_ipv4_mapped()) {
         (IpAddr::V4(group), Some(own)) => socket.join_multicast_v4(&group, &own).map_err(cannot)?,
         (IpAddr::V6(group), _) => socket.join_multicast_v6(&group, interface(port)?).map_err(cannot)?,
-        _ => return Err(Error::new(Code::Unsupported, format!("{port} has no IPv4 address to join {address} by"))),
+        _ => return Err(error!(Code::Unsupported, "{port} has no IPv4 address to join {address} by")),
     }
     Ok(socket)
 }
@@ -90,7 +89,7 @@ fn interface(port: &Port) -> Result<u32> {
     let name = std::fs::read_to_string(&path).unwrap_or_default();
     let index = std::fs::read_to_string(format!("/sys/class/net/{}/ifindex", name.trim()));
     let index = index.ok().and_then(|text| text.trim().parse().ok());
-    index.ok_or_else(|| Error::new(Code::Unsupported, format!("the network interface of {port} is not known ({path})")))
+    index.ok_or_else(|| error!(Code::Unsupported, "the network interface of {port} is not known ({path})"))
 }
 
 /// A group that this process is a member of.
@@ -122,7 +121,7 @@ impl Joined {
     pub fn join(at: (&Arc<Protection>, &Arc<Domain>), port: &Port, name: Name, counts: &Arc<Counts>) -> Result<Joined> {
         let address = address(&name, port)?;
         if port.device.attr().max_mcast_grp <= 0 {
-            return Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", port.device.name())));
+            return Err(error!(Code::Unsupported, "{} has no multicast groups", port.device.name()));
         }
         if counts.groups.fetch_add(1, Ordering::Relaxed) >= GROUPS_MOST {
             counts.groups.fetch_sub(1, Ordering::Relaxed);
@@ -147,10 +146,7 @@ impl Joined {
         let depth = Depth { sends: WINDOW as u32, receives: 2 * WINDOW as u32, pieces: 2, inline: 0 };
         let qp = QueuePair::datagrams(protection, port, [&sent, &arrived], depth, name.key)?;
         let Some(way) = AddressHandle::new(protection, port, gid_of(address), 0)? else {
-            return Err(Error::new(
-                Code::System,
-                format!("there is no way from {port} to a multicast group (ibv_create_ah)"),
-            ));
+            return Err(error!(Code::System, "there is no way from {port} to a multicast group (ibv_create_ah)"));
         };
         let member = join(port, address)?;
         qp.attach(gid_of(address))?;

@@ -14,7 +14,7 @@ use super::ffi::{Gid, SendFlags, SendWr, Sge, WC_RECV_RDMA_WITH_IMM, Wc, opcode,
 use super::multicast;
 use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair, SILENCE_MOST_NS, SharedReceives};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::system;
 use crate::fabric::network::device::{
     Access, Address, Arrived, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair, Registrar,
@@ -134,7 +134,7 @@ impl Verbs {
             if self.sent.poll(&mut wc)? != 0 {
                 sending.on_its_way = None;
             } else if waited >= within {
-                return Err(Error::new(Code::System, format!("a datagram has not left {} for 5 s", self.port)));
+                return Err(error!(Code::System, "a datagram has not left {} for 5 s", self.port));
             } else {
                 std::thread::yield_now();
             }
@@ -206,7 +206,7 @@ impl Device for Verbs {
         let status = self.has_left(&mut sending, LEAVES_WITHIN)?;
         if status != wc_status::SUCCESS {
             let why = status_text(status);
-            return Err(Error::new(Code::System, format!("sending a datagram by {}: {why}", self.port)));
+            return Err(error!(Code::System, "sending a datagram by {}: {why}", self.port));
         }
         Ok(true)
     }

@@ -7,7 +7,7 @@ use super::completion::CompletionQueue;
 use super::device::{Port, mtu_code};
 use super::ffi::{self, Access, Gid, QpAttr, QpAttrMask, RecvWr, SendWr, state};
 use super::protection::Protection;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::random;
 
 /// Receives that are shared by several queue pairs.
@@ -53,7 +53,7 @@ impl Drop for SharedReceives {
 
 #[cold]
 fn absent(protection: &Protection) -> Error {
-    Error::new(Code::Unsupported, format!("the driver of {} lacks a call", protection.device.name()))
+    error!(Code::Unsupported, "the driver of {} lacks a call", protection.device.name())
 }
 
 fn posted(r: c_int, call: &str) -> Result<()> {
@@ -61,7 +61,7 @@ fn posted(r: c_int, call: &str) -> Result<()> {
         return Ok(());
     }
     let why = std::io::Error::from_raw_os_error(r.abs());
-    Err(Error::new(Code::System, format!("{call}: {why}")))
+    Err(error!(Code::System, "{call}: {why}"))
 }
 
 /// What a queue pair is to have room for.
@@ -292,14 +292,12 @@ impl QueuePair {
         let r = unsafe { (self.protection.device.lib.modify_qp)(self.qp, attr, mask.bits()) };
         if r != 0 {
             let why = std::io::Error::from_raw_os_error(r.abs());
-            return Err(Error::new(
+            return Err(error!(
                 Code::System,
-                format!(
-                    "queue pair {} of {} into state {} (ibv_modify_qp): {why}",
-                    self.number(),
-                    self.port,
-                    attr.qp_state
-                ),
+                "queue pair {} of {} into state {} (ibv_modify_qp): {why}",
+                self.number(),
+                self.port,
+                attr.qp_state
             ));
         }
         Ok(())

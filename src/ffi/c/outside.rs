@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::slice;
 
 use super::{fmpl_exchange, fmpl_id};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::comm;
 use crate::ffi::outcome::{Out, number, wrong};
 use crate::launch::find::How;
@@ -34,8 +34,7 @@ pub unsafe extern "C" fn fmpl_init_with(
     let mut exchange = |mine: &[u8], all: &mut [u8]| {
         // SAFETY: so many bytes at each, as the function is described; the state is its own matter.
         let code = unsafe { call(state, mine.as_ptr().cast(), all.as_mut_ptr().cast(), mine.len()) };
-        let failed =
-            || Error::new(Code::Launch, format!("rank {rank}: the exchange of fmpl_init_with has returned {code}"));
+        let failed = || error!(Code::Launch, "rank {rank}: the exchange of fmpl_init_with has returned {code}");
         if code == 0 { Ok(()) } else { Err(failed()) }
     };
     number(ranks(rank, size).and_then(|(rank, size)| comm::init_by(How::With(rank, size, &mut exchange), count)))
@@ -74,6 +73,6 @@ pub unsafe extern "C" fn fmpl_init_id(id: *const fmpl_id, rank: c_int, size: c_i
 fn ranks(rank: c_int, size: c_int) -> Result<(u32, u32)> {
     match (u32::try_from(rank), u32::try_from(size)) {
         (Ok(rank), Ok(size)) if rank < size => Ok((rank, size)),
-        _ => Err(Error::new(Code::Argument, format!("init as rank {rank} of {size} ranks"))),
+        _ => Err(error!(Code::Argument, "init as rank {rank} of {size} ranks")),
     }
 }

@@ -5,7 +5,7 @@
 use core::ffi::{c_int, c_void};
 
 use super::{fmpl_block, fmpl_comm, iovec};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::layout::{Form, Layout};
 use crate::p2p;
 
@@ -15,7 +15,7 @@ const unsafe fn runs(buf: *const c_void, block: fmpl_block) -> Layout {
 }
 
 unsafe fn pieces(call: &str, iov: *const iovec, n: c_int) -> Result<Layout> {
-    let negative = |_| Error::new(Code::Argument, format!("{call}: the number of pieces is negative"));
+    let negative = |_| error!(Code::Argument, "{call}: the number of pieces is negative");
     // SAFETY: as above.
     usize::try_from(n).map_err(negative).map(|n| unsafe { Layout::new(Form::List { iov, n }) })
 }

@@ -4,7 +4,7 @@ use super::ask::{self, Asker, Known};
 use super::family::{Child, Family, Range};
 use super::link::{Link, Role};
 use super::{Complaints, GUESTS, GUESTS_MOST, Keeper, MARGIN, join};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result, error};
 use crate::base::key::Key;
 use crate::base::{system, thread};
 use crate::launch::door::{self, Door, Word};
@@ -90,7 +90,7 @@ impl Place {
     /// Starts the thread that serves. The socket is this rank's own connection to it.
     fn keep(self, begin: Begin) -> Result<Joined> {
         let (rank, secret) = (self.rank, begin.secret.clone());
-        let failed = |e: io::Error| Error::new(Code::System, format!("rank {rank}: serving the start of the job: {e}"));
+        let failed = |e: io::Error| error!(Code::System, "rank {rank}: serving the start of the job: {e}");
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         ours.set_read_timeout(Some(self.patience + MARGIN)).map_err(failed)?;
         theirs.set_nonblocking(true).map_err(failed)?;

@@ -2,7 +2,7 @@
 //! any machine here.
 
 use super::ask::Asks;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::sorting::sort_by;
 use crate::launch::place::Node;
 use crate::launch::{Launch, id};
@@ -40,7 +40,7 @@ pub fn measure() -> Result<Measured> {
 }
 
 fn talk(mut asks: Asks) -> Result<Measured> {
-    let failed = |e: String| Error::new(Code::System, format!("measuring keepers: {e}"));
+    let failed = |e: String| error!(Code::System, "measuring keepers: {e}");
     let at = *asks
         .place()
         .addresses()

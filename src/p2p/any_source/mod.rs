@@ -44,7 +44,7 @@ use std::sync::{Arc, OnceLock};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::by_rank::ByRank;
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::run::Run;
 use crate::base::table::{Key, Table};
@@ -411,25 +411,22 @@ fn check_index(ep: &Endpoint, context: &Context, index: i32) -> Result<()> {
     if index >= 0 && (index as usize) < have {
         return Ok(());
     }
-    Err(Error::new(Code::Index, format!("rank {}: any-source index {index}: there are {have}, from 0 on", ep.rank)))
+    Err(error!(Code::Index, "rank {}: any-source index {index}: there are {have}, from 0 on", ep.rank))
 }
 
 fn check_buffer(ep: &Endpoint, data: Run) -> Result<()> {
     if data.is_nowhere() {
-        return Err(Error::new(Code::Argument, format!("rank {}: null buffer with a size", ep.rank)));
+        return Err(error!(Code::Argument, "rank {}: null buffer with a size", ep.rank));
     }
     if data.len() > isize::MAX as usize {
-        return Err(Error::new(Code::Argument, format!("rank {}: size overflows", ep.rank)));
+        return Err(error!(Code::Argument, "rank {}: size overflows", ep.rank));
     }
     Ok(())
 }
 
 #[cold]
 fn garbled(ep: &Endpoint, source: u32) -> Error {
-    Error::new(
-        Code::Peer,
-        format!("rank {}: a message of rank {source} to any source is not what it should be", ep.rank),
-    )
+    error!(Code::Peer, "rank {}: a message of rank {source} to any source is not what it should be", ep.rank)
 }
 
 /// Why a peer can do nothing any more; `None`: it can.

@@ -64,7 +64,7 @@ use super::receive::Incoming;
 use super::send::Message;
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::named::Named;
 use crate::base::run::Run;
 use crate::fabric::shm::region::SPOOL_WINDOW;
@@ -121,7 +121,7 @@ pub fn bitmap(call: &str, comm: i32, size: usize, members: impl IntoIterator<Ite
 /// Looks whether a bitmap names members, and no others: how many, and the first.
 pub(in crate::p2p) fn check_members(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<(usize, u32)> {
     let (me, size, comm) = (ep.rank, context.group.size(), Named(context.handle));
-    let wrong = |code, text: String| Err(Error::new(code, format!("rank {me}: mcast {text}")));
+    let wrong = |code, text: String| Err(error!(code, "rank {me}: mcast {text}"));
     if bits.len() != (size as usize).div_ceil(64) {
         return wrong(Code::Argument, format!("with {} words of bits for {size} ranks", bits.len()));
     }
@@ -379,7 +379,7 @@ pub fn multicasts_put_aside() -> Result<u64> {
 fn check_ticket(ep: &Endpoint, ticket: u64) -> Result<BlockRef> {
     let block = block_of(ticket);
     if block.at as usize + 4096 > SPOOL_WINDOW || block.generation == 0 {
-        return Err(Error::new(Code::Request, format!("rank {}: {ticket} is no ticket of a multicast", ep.rank)));
+        return Err(error!(Code::Request, "rank {}: {ticket} is no ticket of a multicast", ep.rank));
     }
     Ok(block)
 }
@@ -457,7 +457,7 @@ fn is_dead_in<'a>(ep: &'a Endpoint, shared: &Shared<'_>) -> impl Fn(u32) -> bool
 
 #[cold]
 fn dead(ep: &Endpoint, rank: u32) -> Error {
-    Error::new(Code::Peer, format!("rank {}: mcast: rank {rank} has died; others may not have the message", ep.rank))
+    error!(Code::Peer, "rank {}: mcast: rank {rank} has died; others may not have the message", ep.rank)
 }
 
 /// Gives a multicast up. `true`: nobody reads the master's buffer any more.

@@ -21,7 +21,7 @@ use super::ring::Away;
 use super::send::{Near, Outgoing, copy_into_spool};
 use super::{garbled, receive::Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::run::Run;
 use crate::fabric::shm::cma::{self, CmaError};
 use crate::fabric::shm::peer::Peer;
@@ -408,12 +408,13 @@ impl Fetching<'_> {
     /// The source has died with the message.
     #[cold]
     pub fn lost(&self) -> Error {
-        Error::new(
+        error!(
             Code::Peer,
-            format!(
-                "rank {}: any-source receive on index {}: rank {} has died while its message of {} bytes was being fetched; it is lost, later receives go on",
-                self.ep.rank, self.inc.index, self.source, self.away.len
-            ),
+            "rank {}: any-source receive on index {}: rank {} has died while its message of {} bytes was being fetched; it is lost, later receives go on",
+            self.ep.rank,
+            self.inc.index,
+            self.source,
+            self.away.len
         )
     }
 }

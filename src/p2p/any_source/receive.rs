@@ -17,7 +17,7 @@ use super::stake::{Stakes, is_orphan};
 use super::{Domain, check_buffer};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::looking::between_looks;
 use crate::base::run::Run;
@@ -50,12 +50,12 @@ impl Arrived {
         if self.len <= self.capacity {
             return Ok(());
         }
-        Err(Error::new(
+        Err(error!(
             Code::Truncate,
-            format!(
-                "any-source receive on index {index}: a message of {} bytes of rank {} for a buffer of {}",
-                self.len, self.source, self.capacity
-            ),
+            "any-source receive on index {index}: a message of {} bytes of rank {} for a buffer of {}",
+            self.len,
+            self.source,
+            self.capacity
         ))
     }
 }
@@ -212,7 +212,7 @@ impl Incoming {
 
     #[cold]
     pub(super) fn busy_error(&self, what: &str) -> Error {
-        Error::new(Code::Busy, format!("any-source receive on index {}: {what}", self.index))
+        error!(Code::Busy, "any-source receive on index {}: {what}", self.index)
     }
 
     /// Begins a request.
@@ -407,12 +407,11 @@ impl Incoming {
 
     #[cold]
     fn nobody(&self, ep: &Endpoint) -> Error {
-        Error::new(
+        error!(
             Code::Argument,
-            format!(
-                "rank {}: any-source receive on index {}: there is no other rank and no other thread, so it would wait for ever",
-                ep.rank, self.index
-            ),
+            "rank {}: any-source receive on index {}: there is no other rank and no other thread, so it would wait for ever",
+            ep.rank,
+            self.index
         )
     }
 }
@@ -466,7 +465,7 @@ pub fn probe_any(comm: i32, index: i32) -> Result<Option<Arrived>> {
 pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if most < 0 {
-        return Err(Error::new(Code::Argument, format!("rank {}: a limit of {most} messages", ep.rank)));
+        return Err(error!(Code::Argument, "rank {}: a limit of {most} messages", ep.rank));
     }
     let inc = find(ep, comm, index)?;
     let shares = 1 + inc.others().len();

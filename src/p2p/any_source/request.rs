@@ -7,7 +7,7 @@ use super::check_buffer;
 use super::receive::{Arrived, find};
 use super::send::{Message, Outgoing, Stage};
 use crate::base::atomics::{AtomicU32, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::run::Run;
 use crate::p2p::PROC_NULL;
@@ -92,12 +92,9 @@ pub fn isend_any(comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
     out.check_peer(ep)?;
     let mut slot = out.request.lock().unwrap_or_else(|e| e.into_inner());
     if slot.is_some() {
-        return Err(Error::new(
+        return Err(error!(
             Code::Busy,
-            format!(
-                "rank {}: any-source isend to (rank {dst}, index {index}): complete the pending one first",
-                ep.rank
-            ),
+            "rank {}: any-source isend to (rank {dst}, index {index}): complete the pending one first", ep.rank
         ));
     }
     let mut message = Message::new(ep, out, data);
@@ -129,12 +126,8 @@ fn complete_send(comm: i32, dst: i32, index: i32, wait: bool) -> Result<bool> {
         return ep.check_comm(comm).map(|()| true);
     }
     let out = ep.outgoing(comm, dst, index)?;
-    let none = || {
-        Error::new(
-            Code::Request,
-            format!("rank {}: no any-source isend is pending to (rank {dst}, index {index})", ep.rank),
-        )
-    };
+    let none =
+        || error!(Code::Request, "rank {}: no any-source isend is pending to (rank {dst}, index {index})", ep.rank);
     let mut waiter = Waiter::new();
     loop {
         push_request(ep, out);
@@ -218,7 +211,7 @@ fn complete_receive(comm: i32, index: i32, wait: bool) -> Result<Option<Arrived>
 
 #[cold]
 fn no_receive(ep: &Endpoint, index: i32) -> Error {
-    Error::new(Code::Request, format!("rank {}: no any-source irecv is pending on index {index}", ep.rank))
+    error!(Code::Request, "rank {}: no any-source irecv is pending on index {index}", ep.rank)
 }
 
 /// Completes the receive on an index.

@@ -1,6 +1,7 @@
 //! Making the rings: those of others, as a sender, and a process's own, as a receiver, when each is first needed.
 
 use super::*;
+use crate::base::error::error;
 use crate::base::named::Named;
 
 impl Endpoint {
@@ -14,13 +15,11 @@ impl Endpoint {
         let context = self.context(comm)?;
         let size = context.group.size();
         if dst < 0 || dst as u32 >= size {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Rank,
-                format!(
-                    "rank {}: any-source send to rank {dst} of communicator {comm} of {size} ranks",
-                    self.rank,
-                    comm = Named(comm)
-                ),
+                "rank {}: any-source send to rank {dst} of communicator {comm} of {size} ranks",
+                self.rank,
+                comm = Named(comm)
             ));
         }
         check_index(self, context, index)?;
@@ -41,9 +40,9 @@ impl Endpoint {
         let peer = if rank == self.rank { None } else { Some(self.contact(rank)?) };
         let have = peer.as_ref().map_or(self.region.indices(), |p| p.region.header().indices.load(Ordering::Acquire));
         if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= have {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Index,
-                format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
+                "rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank
             ));
         }
         let shape = peer.as_ref().map_or(Some(self.any_source.own), |p| share::of_region(p.region.header()));
@@ -82,9 +81,9 @@ impl Endpoint {
         {
             let have = far.ask_indices()?;
             if index as u32 >= have {
-                return Err(Error::new(
+                return Err(error!(
                     Code::Index,
-                    format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
+                    "rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank
                 ));
             }
         }

@@ -24,7 +24,7 @@ use super::ring::*;
 use super::{check_buffer, gone};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::run::Run;
 use crate::base::table::{Key, Keyed};
@@ -182,10 +182,7 @@ impl Outgoing {
 
     #[cold]
     fn gone_error(&self, ep: &Endpoint, what: &str) -> Error {
-        Error::new(
-            Code::Peer,
-            format!("rank {}: any-source send to (rank {}, index {}): it {what}", ep.rank, self.dst, self.index),
-        )
+        error!(Code::Peer, "rank {}: any-source send to (rank {}, index {}): it {what}", ep.rank, self.dst, self.index)
     }
 
     fn gone(&self) -> Option<&str> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::base::error::error;
 use crate::base::tuning::Crossovers;
 use crate::fabric::network::control::FIRST_CHUNK;
 
@@ -114,18 +115,15 @@ impl Endpoint {
     /// Where a rank of another node answers, which must be on the same network.
     fn fabric_card(&self, peer: u32) -> Result<Card> {
         let value = self.launch.get(peer, &fabric_key(peer))?;
-        let (card, theirs) = Card::decode(&value).ok_or_else(|| {
-            Error::new(Code::Launch, format!("what rank {peer} published with the launcher is no card of FMPL"))
-        })?;
+        let (card, theirs) = Card::decode(&value)
+            .ok_or_else(|| error!(Code::Launch, "what rank {peer} published with the launcher is no card of FMPL"))?;
         let mine = self.fabric.get().map_or(NO_NETWORK.to_owned(), |fabric| fabric.device().network());
         if mine != theirs {
-            return Err(Error::new(
+            return Err(error!(
                 Code::Unsupported,
-                format!(
-                    "{} uses the network {mine}, and {} uses {theirs}: all ranks must use the same (FMPL_NETWORK names it)",
-                    self.named(self.rank),
-                    self.named(peer),
-                ),
+                "{} uses the network {mine}, and {} uses {theirs}: all ranks must use the same (FMPL_NETWORK names it)",
+                self.named(self.rank),
+                self.named(peer),
             ));
         }
         Ok(card)
@@ -140,19 +138,17 @@ impl Endpoint {
     pub(super) fn no_way_to(&self, peer: u32, card: &[u8]) -> Error {
         let nodes = self.launch.nodes();
         let theirs = Attach::node_of(card).unwrap_or_else(|| "unknown".into());
-        Error::new(
+        error!(
             Code::Unsupported,
-            format!(
-                "rank {} on node {} ({}) and rank {peer} on node {} ({theirs}) share no memory, and nothing else leads from one to the other: {}",
-                self.rank,
-                nodes.node_of(self.rank),
-                self.launch.node(),
-                nodes.node_of(peer),
-                match self.fabric.get() {
-                    Some(_) => "this call does not go over a network",
-                    None => "no network is used, since FMPL_NETWORK=none",
-                },
-            ),
+            "rank {} on node {} ({}) and rank {peer} on node {} ({theirs}) share no memory, and nothing else leads from one to the other: {}",
+            self.rank,
+            nodes.node_of(self.rank),
+            self.launch.node(),
+            nodes.node_of(peer),
+            match self.fabric.get() {
+                Some(_) => "this call does not go over a network",
+                None => "no network is used, since FMPL_NETWORK=none",
+            },
         )
     }
 

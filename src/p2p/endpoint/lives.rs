@@ -2,6 +2,7 @@
 //! who waits for a living member hears of a dead one. And what the search for deadlocks asks of a rank.
 
 use super::*;
+use crate::base::error::error;
 use crate::base::named::Named;
 use crate::fabric::shm::region::LIVES_AT;
 use crate::lane::Place;
@@ -181,10 +182,7 @@ impl Endpoint {
     /// The error of an agreement that can never be.
     pub fn member_died(&self, context: &Context, dead: u32) -> Error {
         let comm = Named(context.handle);
-        Error::new(
-            Code::Peer,
-            format!("rank {}: agreeing with all ranks of communicator {comm}: {}", self.rank, lost(dead)),
-        )
+        error!(Code::Peer, "rank {}: agreeing with all ranks of communicator {comm}: {}", self.rank, lost(dead))
     }
 }
 

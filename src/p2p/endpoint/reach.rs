@@ -1,6 +1,7 @@
 //! How other ranks are reached: first contact, the lanes on a node and between nodes, and which ranks can be reached no more.
 
 use super::*;
+use crate::base::error::error;
 use crate::base::named::Named;
 use crate::base::system::cpus::CpuSet;
 use crate::base::tuning::Distance;
@@ -176,8 +177,7 @@ impl Endpoint {
     /// First contact, or the peer as it is known. One that lives is waited for however late it is, since a stopped process goes on some time;
     /// a long wait says so.
     pub fn contact(&self, peer: u32) -> Result<Arc<Peer>> {
-        let attach =
-            self.attach.get().ok_or_else(|| Error::new(Code::Rank, format!("rank {}: no peer {peer}", self.rank)))?;
+        let attach = self.attach.get().ok_or_else(|| error!(Code::Rank, "rank {}: no peer {peer}", self.rank))?;
         if let Some(p) = attach.known(peer) {
             return Ok(p.clone());
         }
@@ -198,7 +198,7 @@ impl Endpoint {
             }
             true
         });
-        found?.ok_or_else(|| Error::new(Code::System, format!("first contact with rank {peer} was given up")))
+        found?.ok_or_else(|| error!(Code::System, "first contact with rank {peer} was given up"))
     }
 
     /// The peer as it is known, or as it becomes known within moments; for those who can do without.

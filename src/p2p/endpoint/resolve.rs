@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use crate::base::atomics::Ordering;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::named::Named;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES};
 use crate::lane::{Lane, Used};
@@ -53,10 +53,7 @@ impl Endpoint {
     }
 
     fn bad_index(&self, peer: u32, index: i32, have: usize) -> Error {
-        Error::new(
-            Code::Index,
-            format!("rank {}: index {index} with peer {peer}: there are {have}, from 0 on", self.rank),
-        )
+        error!(Code::Index, "rank {}: index {index} with peer {peer}: there are {have}, from 0 on", self.rank)
     }
 
     /// Is this a communicator?
@@ -77,7 +74,7 @@ impl Endpoint {
             _ if self.contexts.was_freed(comm) => format!("communicator {comm} has been freed"),
             _ => format!("{comm} is not a communicator"),
         };
-        Error::new(Code::Comm, format!("rank {}: {what}", self.rank))
+        error!(Code::Comm, "rank {}: {what}", self.rank)
     }
 
     /// An error if this is no rank of the communicator.
@@ -87,14 +84,14 @@ impl Endpoint {
             return Ok(());
         }
         let comm = Named(context.handle);
-        Err(Error::new(Code::Rank, format!("rank {}: peer {peer} in communicator {comm} of {size} ranks", self.rank)))
+        Err(error!(Code::Rank, "rank {}: peer {peer} in communicator {comm} of {size} ranks", self.rank))
     }
 }
 
 /// Can a process ask for so many indices?
 pub(super) fn check_indices(indices: usize) -> Result<()> {
     if indices > INDEX_MAX {
-        return Err(Error::new(Code::Argument, format!("{indices} indices; the most is {INDEX_MAX}")));
+        return Err(error!(Code::Argument, "{indices} indices; the most is {INDEX_MAX}"));
     }
     Ok(())
 }

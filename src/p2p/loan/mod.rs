@@ -27,7 +27,7 @@ mod send;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::layout::{Cursor, Layout};
 use crate::base::lock::Mutex;
 use crate::base::zeroed::Zeroed;
@@ -323,7 +323,7 @@ impl Loans {
             Wrong::Received => "it was received, so it is only to be read; copy it into a loan of your own".to_string(),
             Wrong::Shorter(have) => format!("it has {have} bytes"),
         };
-        Error::new(Code::Argument, format!("rank {}: {what} the loan at {at:p}: {why}", self.rank))
+        error!(Code::Argument, "rank {}: {what} the loan at {at:p}: {why}", self.rank)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::awaiting::{Awaiting, Splitting};
 use super::short::{annex_of, received_annex};
 use super::*;
+use crate::base::error::error;
 
 /// Where a message was found.
 #[derive(Clone, Copy)]
@@ -80,15 +81,13 @@ impl Receiver {
 
     #[cold]
     pub fn truncated(&self, len: usize) -> Error {
-        Error::new(
+        error!(
             Code::Truncate,
-            format!(
-                "rank {}: message of {len} bytes from {} into {} bytes; the first {} are delivered",
-                self.ep.rank,
-                self.lane.name(self.index()),
-                self.cap,
-                self.cap
-            ),
+            "rank {}: message of {len} bytes from {} into {} bytes; the first {} are delivered",
+            self.ep.rank,
+            self.lane.name(self.index()),
+            self.cap,
+            self.cap
         )
     }
 

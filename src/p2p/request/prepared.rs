@@ -7,6 +7,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::base::atomics::AtomicPtr;
+use crate::base::error::error;
 use crate::base::lock::Mutex;
 use crate::base::named::Named;
 use crate::base::zeroed::Later;
@@ -165,7 +166,7 @@ pub fn send_init(comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
 pub fn recv_init(comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
     let (ep, name) = (endpoint()?, (comm, src, index));
     if index == TAG_ANY {
-        return Err(Error::new(Code::Index, format!("rank {}: recv_init on any index", ep.rank)));
+        return Err(error!(Code::Index, "rank {}: recv_init on any index", ep.rank));
     }
     if src == PROC_NULL {
         return ep.check_comm(comm).map(|_| ());

@@ -1,6 +1,7 @@
 //! Where a message goes that does not wait for its receive: the landing, an eager slot, the overflow queue, the spool.
 
 use super::*;
+use crate::base::error::error;
 
 impl Sender {
     /// Sends a short message without waiting. `false`: the spool has no room.
@@ -112,16 +113,14 @@ impl Sender {
             return self.no_key();
         }
         let budget = self.ep.spool.budget(self.lane.comm());
-        Error::new(
+        error!(
             Code::SpoolFull,
-            format!(
-                "rank {}: send of {} bytes to {}: {} of {} bytes of the spool are taken; fmpl_sendbuf_set makes it larger",
-                self.ep.rank,
-                self.len,
-                self.lane.name(self.index()),
-                budget.used(),
-                budget.limit()
-            ),
+            "rank {}: send of {} bytes to {}: {} of {} bytes of the spool are taken; fmpl_sendbuf_set makes it larger",
+            self.ep.rank,
+            self.len,
+            self.lane.name(self.index()),
+            budget.used(),
+            budget.limit()
         )
     }
 }

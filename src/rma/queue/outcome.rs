@@ -1,6 +1,7 @@
 //! How an operation ended: handles that are asked for, failures that are told once.
 
 use super::*;
+use crate::base::error::error;
 
 /// A failure of the call itself.
 impl From<Error> for Failure {
@@ -128,6 +129,6 @@ impl Rma {
 
     #[cold]
     pub(super) fn no_handle(&self, order: i64) -> Error {
-        Error::new(Code::Argument, format!("rank {}: the order {order} is no handle", self.rank()))
+        error!(Code::Argument, "rank {}: the order {order} is no handle", self.rank())
     }
 }

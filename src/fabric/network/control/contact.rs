@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::{ANNEX_CHUNK, FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::log::{Level, tell};
 use crate::base::rules::{Rule, holds};
 use crate::fabric::network::device::End;
@@ -68,27 +68,25 @@ impl Fabric {
             }
             if let Some(why) = link.failure().filter(|_| link.has_ended()) {
                 let me = shared.rank;
-                return Err(Error::new(Code::Peer, format!("rank {me}: rank {peer} {why}")));
+                return Err(error!(Code::Peer, "rank {me}: rank {peer} {why}"));
             }
             if let Some(version) = shared.lock().refused.get(&peer) {
                 return Err(other_build(peer, *version));
             }
             if now_ns() >= deadline || link.lives.is_closed() {
-                return Err(Error::new(
+                return Err(error!(
                     Code::Peer,
-                    format!(
-                        "rank {}: rank {peer} did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way \
+                    "rank {}: rank {peer} did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way \
                          to its port{}{} (FMPL_ATTACH_TIMEOUT sets the time)",
-                        shared.rank,
-                        shared.device.describe(),
-                        timeout.as_secs_f64(),
-                        if !link.is_found.load(Ordering::Relaxed) {
-                            ", whose address the network does not know"
-                        } else {
-                            ""
-                        },
-                        shared.why_silent(Some(card)),
-                    ),
+                    shared.rank,
+                    shared.device.describe(),
+                    timeout.as_secs_f64(),
+                    if !link.is_found.load(Ordering::Relaxed) {
+                        ", whose address the network does not know"
+                    } else {
+                        ""
+                    },
+                    shared.why_silent(Some(card)),
                 ));
             }
             shared.send_to(&link, &shared.introduce(Kind::Open, &link, lane, chunk)?)?;

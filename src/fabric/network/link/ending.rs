@@ -14,7 +14,7 @@ use std::sync::{OnceLock, PoisonError};
 
 use super::Link;
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::log::{Level, tell};
 #[cfg(feature = "trace")]
@@ -264,7 +264,7 @@ impl Link {
     pub(super) fn broken(&self) -> Error {
         let (me, peer) = (self.me, self.peer);
         let why = self.failure().unwrap_or("is not connected");
-        Error::new(Code::Peer, format!("rank {me}: rank {peer} {why}"))
+        error!(Code::Peer, "rank {me}: rank {peer} {why}")
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_many};
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::layout::Cursor;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
@@ -358,14 +358,12 @@ impl FarRoad {
         let Some(region) = registered(far, message, false) else {
             let payload = copy()?;
             if payload.is_none() && len > ep.spool.budget(comm).limit() {
-                return Err(Error::new(
+                return Err(error!(
                     Code::Memory,
-                    format!(
-                        "rank {}: any-source send of {len} bytes to another node: they cannot be registered with the RDMA device, and \
+                    "rank {}: any-source send of {len} bytes to another node: they cannot be registered with the RDMA device, and \
                          the spool is limited to {}",
-                        ep.rank,
-                        ep.spool.budget(comm).limit()
-                    ),
+                    ep.rank,
+                    ep.spool.budget(comm).limit()
                 ));
             }
             return Ok(payload);

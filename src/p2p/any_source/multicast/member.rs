@@ -8,7 +8,7 @@ use super::wide;
 use super::{index_of, tell};
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::looking::between_looks;
 use crate::base::run::Run;
 use crate::base::unwinding::NoWayOut;
@@ -144,9 +144,9 @@ fn follow(ep: &'static Endpoint, context: &Context, inc: &Incoming, told: Told, 
     let to = to.first(len as usize);
     // SYNC POINT: pairs with `withdraw`.
     let read = if record.withdrawn.load(Ordering::SeqCst) != 0 {
-        Err(Error::new(
+        Err(error!(
             Code::Peer,
-            format!("rank {}: a multicast of rank {} was given up: another member has died", ep.rank, told.master),
+            "rank {}: a multicast of rank {} was given up: another member has died", ep.rank, told.master
         ))
     } else {
         fetch(ep, &shared, told, number, (address, followed), to)
@@ -207,12 +207,10 @@ fn fetch(
     }
     cma::read_into(peer.pid, to.into(), address).map_err(|e| match e {
         cma::CmaError::Gone => gone(),
-        e => Error::new(
+        e => error!(
             Code::Unsupported,
-            format!(
-                "rank {}: reading a multicast out of rank {master}: {e}; with FMPL_CMA=off it comes through its spool",
-                ep.rank
-            ),
+            "rank {}: reading a multicast out of rank {master}: {e}; with FMPL_CMA=off it comes through its spool",
+            ep.rank
         ),
     })
 }
@@ -299,7 +297,7 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
     let (context, inc) = incoming(ep, comm)?;
     let Some(_claim) = inc.claim_to_complete(wait)? else { return Ok(None) };
     let Some(to) = inc.pending.get() else {
-        return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
+        return Err(error!(Code::Request, "rank {}: no receive of a multicast is pending", ep.rank));
     };
     let told_of = if wait {
         next(ep, context, inc)
@@ -328,7 +326,7 @@ pub fn mcast_irecv_cancel(comm: i32) -> Result<()> {
     let (_, inc) = incoming(ep, comm)?;
     let _claim = inc.claim_to_complete(true)?;
     if inc.pending.get().is_none() {
-        return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
+        return Err(error!(Code::Request, "rank {}: no receive of a multicast is pending", ep.rank));
     }
     inc.end();
     Ok(())

@@ -29,7 +29,7 @@ use super::note::{Note, topology_of};
 use super::record::{Shared, Told, members};
 use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::run::Run;
 use crate::fabric::network::Place;
 use crate::fabric::shm::region::SPOOL_WINDOW;
@@ -408,7 +408,7 @@ pub(super) fn given_up(ep: &Endpoint, holder: u32) -> Error {
 
 #[cold]
 fn lost(ep: &Endpoint, holder: u32, what: &str) -> Error {
-    Error::new(Code::Peer, format!("rank {}: rank {holder} {what}", ep.rank))
+    error!(Code::Peer, "rank {}: rank {holder} {what}", ep.rank)
 }
 
 /// A block for what is to be forwarded. It is charged to nobody: the master's budget is what bounds multicasts.

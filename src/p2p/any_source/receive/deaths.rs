@@ -1,6 +1,7 @@
 //! What the deaths of senders mean for a receive that finds nothing: a hole in the order of the slots, news to be told once, or the end.
 
 use super::*;
+use crate::base::error::error;
 use crate::fabric::network::link::Link;
 
 /// What a death means for a receive that finds nothing.
@@ -129,7 +130,7 @@ impl Incoming {
                 format!("the counters of its ring (share {share}) have been damaged by another rank")
             }
         };
-        Error::new(Code::Peer, format!("rank {}: any-source receive on index {}: {what}", ep.rank, self.index))
+        error!(Code::Peer, "rank {}: any-source receive on index {}: {what}", ep.rank, self.index)
     }
 
     /// The error of a request that a death has ended, at a test that has found nothing; the next one goes on behind it.

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Arrived, Death, Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::run::Run;
 use crate::lane::far::{Ask, Asked};
 use crate::p2p::any_source::far::{Away, FarRing, FarShare};
@@ -217,13 +217,11 @@ impl Incoming {
     #[cold]
     fn lost(&self, ep: &Endpoint, source: u32, len: usize, why: &Error) -> Error {
         let (me, index) = (ep.rank, self.index);
-        Error::new(
+        error!(
             Code::Peer,
-            format!(
-                "rank {me}: any-source receive on index {index}: a message of {len} bytes of rank {source} could not be fetched and is \
+            "rank {me}: any-source receive on index {index}: a message of {len} bytes of rank {source} could not be fetched and is \
                  lost, later receives go on: {}",
-                why.detail()
-            ),
+            why.detail()
         )
     }
 

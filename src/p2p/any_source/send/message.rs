@@ -1,6 +1,7 @@
 //! A message that is not sent at once, and is moved on step by step.
 
 use super::*;
+use crate::base::error::error;
 
 /// Up to this many bytes a long message is copied into the spool at once, which costs less than a call of the kernel on either side.
 const COPIED_AT_ONCE: usize = if cfg!(loom) { 0 } else { 32 << 10 };
@@ -207,26 +208,23 @@ impl Message {
         } else {
             format!("all {} places at the receiver are taken", self.out.limit())
         };
-        Error::new(
+        error!(
             Code::SpoolFull,
-            format!(
-                "rank {}: any-source send of {} bytes to (rank {}, index {}): {what}; in buffered mode it does not wait",
-                ep.rank,
-                self.data.len(),
-                self.out.dst,
-                self.out.index
-            ),
+            "rank {}: any-source send of {} bytes to (rank {}, index {}): {what}; in buffered mode it does not wait",
+            ep.rank,
+            self.data.len(),
+            self.out.dst,
+            self.out.index
         )
     }
 
     #[cold]
     pub(super) fn hopeless(&self, ep: &Endpoint, when: &str) -> Error {
-        Error::new(
+        error!(
             Code::Argument,
-            format!(
-                "rank {}: any-source send to itself on index {} {when}: no other thread could receive, so it would wait for ever",
-                ep.rank, self.out.index
-            ),
+            "rank {}: any-source send to itself on index {} {when}: no other thread could receive, so it would wait for ever",
+            ep.rank,
+            self.out.index
         )
     }
 

@@ -1,6 +1,7 @@
 //! How loans come to be, and go again: memory, tickets, the rings of their sizes.
 
 use super::*;
+use crate::base::error::error;
 
 impl Pool {
     #[cold]
@@ -180,13 +181,11 @@ impl Pool {
     #[cold]
     pub(super) fn no_room(&self, size: usize, loans: usize, bytes: usize) -> Error {
         let (most, most_bytes) = (self.most_loans, self.most_bytes);
-        Error::new(
+        error!(
             Code::Memory,
-            format!(
-                "rank {}: a loan of {size} bytes: {loans} loans of {bytes} bytes in all are out, and have not been returned; FMPL_LOANS allows \
+            "rank {}: a loan of {size} bytes: {loans} loans of {bytes} bytes in all are out, and have not been returned; FMPL_LOANS allows \
                  {most} and {most_bytes} bytes",
-                self.rank
-            ),
+            self.rank
         )
     }
 }
