@@ -18,6 +18,7 @@ mod loops;
 
 use super::atomics::{Setting, copy};
 use super::config::Config;
+use crate::base::variants::variants;
 
 /// Shorter runs go by the C library.
 pub const LEAST: usize = 128;
@@ -80,25 +81,23 @@ impl Copying {
     }
 }
 
-/// What the engine copies by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loop {
-    /// The C library's copy.
-    Libc = 1,
-    /// Words, on any processor.
-    Portable,
-    /// Vectors of 16 bytes (x86-64).
-    Sse2,
-    /// Vectors of 32 bytes (x86-64 with AVX2).
-    Avx2,
-    /// Whole lines (x86-64 with AVX-512); past the caches as by the one before.
-    Avx512,
+variants! {
+    /// What the engine copies by.
+    pub enum Loop: u8, name {
+        /// The C library's copy.
+        Libc = 1 => "libc",
+        /// Words, on any processor.
+        Portable => "portable",
+        /// Vectors of 16 bytes (x86-64).
+        Sse2 => "sse2",
+        /// Vectors of 32 bytes (x86-64 with AVX2).
+        Avx2 => "avx2",
+        /// Whole lines (x86-64 with AVX-512); past the caches as by the one before.
+        Avx512 => "avx512",
+    }
 }
 
 impl Loop {
-    /// All of them, in order.
-    pub const ALL: [Loop; 5] = [Loop::Libc, Loop::Portable, Loop::Sse2, Loop::Avx2, Loop::Avx512];
-
     /// Can this processor run it?
     pub fn runs_here(self) -> bool {
         match self {
@@ -123,17 +122,6 @@ impl Loop {
             return Loop::Libc;
         }
         *Loop::ALL.iter().rfind(|l| l.runs_here()).unwrap_or(&Loop::Portable)
-    }
-
-    /// Its name in `FMPL_COPY`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Loop::Libc => "libc",
-            Loop::Portable => "portable",
-            Loop::Sse2 => "sse2",
-            Loop::Avx2 => "avx2",
-            Loop::Avx512 => "avx512",
-        }
     }
 }
 

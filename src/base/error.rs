@@ -2,106 +2,56 @@
 
 use core::fmt;
 
-/// What went wrong. The numbers are those of `include/fmpl.h` (`FMPL_ERR_*`); they never change their meaning.
-#[non_exhaustive]
-#[repr(i32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
-    /// The library is not initialised, or has been finalized.
-    Init = 1,
-    /// A request on this (peer, index) is not completed yet.
-    Busy = 2,
-    /// The index is outside the range that both sides agreed on.
-    Index = 3,
-    /// The rank is outside the communicator.
-    Rank = 4,
-    /// Not a communicator.
-    Comm = 5,
-    /// Another argument is wrong: a null buffer with a size, a negative count, a size that overflows.
-    Argument = 6,
-    /// The message is longer than the receive buffer. Its first bytes have been delivered.
-    Truncate = 7,
-    /// Buffered mode, and the spool has no room for the message. Nothing was sent.
-    SpoolFull = 8,
-    /// Finalize found messages that nobody has received, or requests never completed.
-    Pending = 9,
-    /// The peer has died, or has finalized without doing its part.
-    Peer = 10,
-    /// This process was forked from one that had initialised the library; it cannot use it.
-    Fork = 11,
-    /// No memory, or a limit on memory was met.
-    Memory = 12,
-    /// A system call failed; the text has its name and errno.
-    System = 13,
-    /// The launcher could not be reached or answered nonsense.
-    Launch = 14,
-    /// There is no such request to wait for, to test or to cancel.
-    Request = 15,
-    /// The ranks wait for each other in a cycle (reported only with `FMPL_DEADLOCK=abort`).
-    Deadlock = 16,
-    /// A setting has a value that cannot be used.
-    Setting = 17,
-    /// The two sides were built with different layouts of the shared records.
-    Version = 18,
-    /// The library cannot do this here: the machine or the system lacks what it takes.
-    Unsupported = 19,
+use super::variants::variants;
+
+variants! {
+    /// What went wrong. The numbers are those of `include/fmpl.h` (`FMPL_ERR_*`); they never change their meaning.
+    #[non_exhaustive]
+    #[derive(Hash)]
+    pub enum Code: i32, text_nul {
+        /// The library is not initialised, or has been finalized.
+        Init = 1 => "FMPL is not initialised\0",
+        /// A request on this (peer, index) is not completed yet.
+        Busy = 2 => "a request on this peer and index is not completed yet\0",
+        /// The index is outside the range that both sides agreed on.
+        Index = 3 => "index out of range\0",
+        /// The rank is outside the communicator.
+        Rank = 4 => "rank out of range\0",
+        /// Not a communicator.
+        Comm = 5 => "not a communicator\0",
+        /// Another argument is wrong: a null buffer with a size, a negative count, a size that overflows.
+        Argument = 6 => "wrong argument\0",
+        /// The message is longer than the receive buffer. Its first bytes have been delivered.
+        Truncate = 7 => "message longer than the receive buffer\0",
+        /// Buffered mode, and the spool has no room for the message. Nothing was sent.
+        SpoolFull = 8 => "spool full, nothing was sent\0",
+        /// Finalize found messages that nobody has received, or requests never completed.
+        Pending = 9 => "messages or requests were left at finalize\0",
+        /// The peer has died, or has finalized without doing its part.
+        Peer = 10 => "the peer has died or left the job\0",
+        /// This process was forked from one that had initialised the library; it cannot use it.
+        Fork = 11 => "this process was forked after init and cannot use FMPL\0",
+        /// No memory, or a limit on memory was met.
+        Memory = 12 => "out of memory\0",
+        /// A system call failed; the text has its name and errno.
+        System = 13 => "a system call failed\0",
+        /// The launcher could not be reached or answered nonsense.
+        Launch = 14 => "the launcher failed\0",
+        /// There is no such request to wait for, to test or to cancel.
+        Request = 15 => "no such request\0",
+        /// The ranks wait for each other in a cycle (reported only with `FMPL_DEADLOCK=abort`).
+        Deadlock = 16 => "ranks wait for each other in a cycle\0",
+        /// A setting has a value that cannot be used.
+        Setting = 17 => "a setting has an unusable value\0",
+        /// The two sides were built with different layouts of the shared records.
+        Version = 18 => "the peer was built with another layout of the shared records\0",
+        /// The library cannot do this here: the machine or the system lacks what it takes.
+        Unsupported = 19 => "not supported here\0",
+    }
 }
 
 impl Code {
-    /// All codes, in order.
-    pub const ALL: [Code; 19] = [
-        Code::Init,
-        Code::Busy,
-        Code::Index,
-        Code::Rank,
-        Code::Comm,
-        Code::Argument,
-        Code::Truncate,
-        Code::SpoolFull,
-        Code::Pending,
-        Code::Peer,
-        Code::Fork,
-        Code::Memory,
-        Code::System,
-        Code::Launch,
-        Code::Request,
-        Code::Deadlock,
-        Code::Setting,
-        Code::Version,
-        Code::Unsupported,
-    ];
-
-    /// The code with this number, if there is one.
-    pub fn from_number(n: i32) -> Option<Code> {
-        Code::ALL.into_iter().find(|c| *c as i32 == n)
-    }
-
-    /// What the code means, in a few words: the text of `fmpl_strerror`. Ends with a NUL so that C can have it as it is.
-    pub fn text_nul(self) -> &'static str {
-        match self {
-            Code::Init => "FMPL is not initialised\0",
-            Code::Busy => "a request on this peer and index is not completed yet\0",
-            Code::Index => "index out of range\0",
-            Code::Rank => "rank out of range\0",
-            Code::Comm => "not a communicator\0",
-            Code::Argument => "wrong argument\0",
-            Code::Truncate => "message longer than the receive buffer\0",
-            Code::SpoolFull => "spool full, nothing was sent\0",
-            Code::Pending => "messages or requests were left at finalize\0",
-            Code::Peer => "the peer has died or left the job\0",
-            Code::Fork => "this process was forked after init and cannot use FMPL\0",
-            Code::Memory => "out of memory\0",
-            Code::System => "a system call failed\0",
-            Code::Launch => "the launcher failed\0",
-            Code::Request => "no such request\0",
-            Code::Deadlock => "ranks wait for each other in a cycle\0",
-            Code::Setting => "a setting has an unusable value\0",
-            Code::Version => "the peer was built with another layout of the shared records\0",
-            Code::Unsupported => "not supported here\0",
-        }
-    }
-
-    /// What the code means, in a few words.
+    /// What the code means, in a few words: the text of `fmpl_strerror`. That of `text_nul` ends with a NUL so that C can have it as it is.
     pub fn text(self) -> &'static str {
         self.text_nul().trim_end_matches('\0')
     }

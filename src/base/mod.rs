@@ -44,4 +44,5 @@ pub mod tuning;
 pub mod unused;
 pub mod unwinding;
 pub mod values;
+pub mod variants;
 pub mod zeroed;

@@ -20,6 +20,7 @@ mod read;
 
 use super::config::{Setting, bytes, on_off};
 use super::processor::Processor;
+use crate::base::variants::variants;
 pub use find::{Found, Whence, find, installed_place, user_place};
 pub use read::Damage;
 
@@ -30,27 +31,17 @@ pub const FORMAT: &str = "fmpl tuning 1";
 /// Bytes, or a number of ranks, that nothing reaches.
 pub const NEVER: usize = usize::MAX;
 
-/// What two cores have between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distance {
-    /// A common cache.
-    Shared,
-    /// None: a line goes from chiplet to chiplet, or from socket to socket.
-    Apart,
+variants! {
+    /// What two cores have between them.
+    pub enum Distance: u8, name {
+        /// A common cache.
+        Shared => "shared",
+        /// None: a line goes from chiplet to chiplet, or from socket to socket.
+        Apart => "apart",
+    }
 }
 
 impl Distance {
-    /// Both.
-    pub const ALL: [Distance; 2] = [Distance::Shared, Distance::Apart];
-
-    /// Its name in files and settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Distance::Shared => "shared",
-            Distance::Apart => "apart",
-        }
-    }
-
     /// The one of that name.
     pub fn named(name: &str) -> Option<Distance> {
         Distance::ALL.into_iter().find(|d| d.name() == name)

@@ -13,40 +13,27 @@ use super::team::{Own, Team};
 use super::{barrier, bcast, between, check_blocks, check_room, check_root, check_vector, tree};
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::Result;
+use crate::base::variants::variants;
 
-/// Which call it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `fmpl_ibarrier`
-    Barrier,
-    /// `fmpl_ibcast`
-    Bcast,
-    /// `fmpl_ireduce`
-    Reduce,
-    /// `fmpl_iallreduce`
-    Allreduce,
-    /// `fmpl_igather`
-    Gather,
-    /// `fmpl_iallgather`
-    Allgather,
-    /// `fmpl_iscatter`
-    Scatter,
-    /// `fmpl_ialltoall`
-    Alltoall,
-}
-
-impl Kind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Kind::Barrier => "ibarrier",
-            Kind::Bcast => "ibcast",
-            Kind::Reduce => "ireduce",
-            Kind::Allreduce => "iallreduce",
-            Kind::Gather => "igather",
-            Kind::Allgather => "iallgather",
-            Kind::Scatter => "iscatter",
-            Kind::Alltoall => "ialltoall",
-        }
+variants! {
+    /// Which call it is.
+    pub enum Kind: u8, name {
+        /// `fmpl_ibarrier`
+        Barrier => "ibarrier",
+        /// `fmpl_ibcast`
+        Bcast => "ibcast",
+        /// `fmpl_ireduce`
+        Reduce => "ireduce",
+        /// `fmpl_iallreduce`
+        Allreduce => "iallreduce",
+        /// `fmpl_igather`
+        Gather => "igather",
+        /// `fmpl_iallgather`
+        Allgather => "iallgather",
+        /// `fmpl_iscatter`
+        Scatter => "iscatter",
+        /// `fmpl_ialltoall`
+        Alltoall => "ialltoall",
     }
 }
 

@@ -4,74 +4,76 @@
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Result, error};
+use crate::base::variants::variants;
 use crate::lane::{Traffic, WayTaken};
 use crate::p2p::endpoint::endpoint;
 
-/// A number that is kept. The numbers of the variants are those of `FMPL_COUNTER_*`.
-#[non_exhaustive]
-#[repr(i32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Counter {
-    /// Other ranks whose memory this process has mapped: with nobody else can anything go through shared memory.
-    ShmPeers = 0,
-    /// Indexed messages sent to other ranks through shared memory.
-    ShmMessages = 1,
-    /// The bytes of these messages.
-    ShmBytes = 2,
-    /// RDMA writes to ranks on other nodes, those that carry a record and those that carry a message's bytes.
-    RdmaWrites = 3,
-    /// RDMA reads from ranks on other nodes.
-    RdmaReads = 4,
-    /// The bytes of these writes and reads.
-    RdmaBytes = 5,
-    /// Bytes of messages that a processor has copied on their way to or from another node, landings apart.
-    RdmaCopied = 6,
-    /// Completions of writes and reads that were taken.
-    RdmaCompletions = 7,
-    /// Connections (RC queue pairs) with ranks on other nodes that this process has now.
-    RdmaPairs = 8,
-    /// Those that all ranks of this node have now.
-    RdmaNodePairs = 9,
-    /// Connections of this process that were given up so far, because others needed their place.
-    RdmaRetired = 10,
-    /// Packets sent to multicast groups, each to all members at once.
-    MulticastPackets = 11,
-    /// Of these packets the ones that some member did not get, and that this process sent to it alone.
-    MulticastAgain = 12,
-    /// Multicast groups that this process is in now.
-    MulticastGroups = 13,
-    /// Peers on other nodes with which this process has a context now: memory that they may write.
-    RdmaContexts = 14,
-    /// Those that all ranks of this node have now.
-    RdmaNodeContexts = 15,
-    /// Contexts of this process that were put away so far, because others needed their place.
-    RdmaPutAway = 16,
-    /// Operations on global memory that were refused or have failed, with those that were to follow them.
-    GlobalRefused = 17,
-    /// Loans that were handed over.
-    Loans = 18,
-    /// Bytes of messages that this process has copied into loans or out of them.
-    LoanCopied = 19,
-    /// Sleeps of waits.
-    Sleeps = 20,
-    /// Nanoseconds that waits have slept, of all threads together.
-    SleptNs = 21,
-    /// Bytes of the spool that have ever been in use.
-    SpoolMost = 22,
-    /// Indexed messages received.
-    Received = 23,
-    /// Short messages that have gone through the overflow queue.
-    Queued = 24,
-    /// Peers on other nodes that this process has forgotten so far, since nothing was under way with them and others needed their context.
-    RdmaForgotten = 25,
-    /// Registrations of this program's memory that are kept now for messages to other nodes.
-    Registrations = 26,
-    /// Their bytes.
-    RegisteredBytes = 27,
-    /// Times that a message found its memory registered.
-    RegistrationsFound = 28,
-    /// Registrations made, because none was found.
-    RegistrationsMade = 29,
+variants! {
+    /// A number that is kept. The numbers of the variants are those of `FMPL_COUNTER_*`.
+    #[non_exhaustive]
+    #[derive(Hash)]
+    pub enum Counter: i32 {
+        /// Other ranks whose memory this process has mapped: with nobody else can anything go through shared memory.
+        ShmPeers = 0,
+        /// Indexed messages sent to other ranks through shared memory.
+        ShmMessages = 1,
+        /// The bytes of these messages.
+        ShmBytes = 2,
+        /// RDMA writes to ranks on other nodes, those that carry a record and those that carry a message's bytes.
+        RdmaWrites = 3,
+        /// RDMA reads from ranks on other nodes.
+        RdmaReads = 4,
+        /// The bytes of these writes and reads.
+        RdmaBytes = 5,
+        /// Bytes of messages that a processor has copied on their way to or from another node, landings apart.
+        RdmaCopied = 6,
+        /// Completions of writes and reads that were taken.
+        RdmaCompletions = 7,
+        /// Connections (RC queue pairs) with ranks on other nodes that this process has now.
+        RdmaPairs = 8,
+        /// Those that all ranks of this node have now.
+        RdmaNodePairs = 9,
+        /// Connections of this process that were given up so far, because others needed their place.
+        RdmaRetired = 10,
+        /// Packets sent to multicast groups, each to all members at once.
+        MulticastPackets = 11,
+        /// Of these packets the ones that some member did not get, and that this process sent to it alone.
+        MulticastAgain = 12,
+        /// Multicast groups that this process is in now.
+        MulticastGroups = 13,
+        /// Peers on other nodes with which this process has a context now: memory that they may write.
+        RdmaContexts = 14,
+        /// Those that all ranks of this node have now.
+        RdmaNodeContexts = 15,
+        /// Contexts of this process that were put away so far, because others needed their place.
+        RdmaPutAway = 16,
+        /// Operations on global memory that were refused or have failed, with those that were to follow them.
+        GlobalRefused = 17,
+        /// Loans that were handed over.
+        Loans = 18,
+        /// Bytes of messages that this process has copied into loans or out of them.
+        LoanCopied = 19,
+        /// Sleeps of waits.
+        Sleeps = 20,
+        /// Nanoseconds that waits have slept, of all threads together.
+        SleptNs = 21,
+        /// Bytes of the spool that have ever been in use.
+        SpoolMost = 22,
+        /// Indexed messages received.
+        Received = 23,
+        /// Short messages that have gone through the overflow queue.
+        Queued = 24,
+        /// Peers on other nodes that this process has forgotten so far, since nothing was under way with them and others needed their context.
+        RdmaForgotten = 25,
+        /// Registrations of this program's memory that are kept now for messages to other nodes.
+        Registrations = 26,
+        /// Their bytes.
+        RegisteredBytes = 27,
+        /// Times that a message found its memory registered.
+        RegistrationsFound = 28,
+        /// Registrations made, because none was found.
+        RegistrationsMade = 29,
+    }
 }
 
 /// As a counter's number, with a way's ([`WayTaken`]): the messages sent by it.
@@ -82,47 +84,6 @@ pub const BY_WAY_BYTES: i32 = 32;
 /// By which way this process's indexed messages went so far.
 pub fn traffic() -> Result<Traffic> {
     Ok(Traffic::of(endpoint()?.lanes.all().iter().copied()))
-}
-
-impl Counter {
-    /// All counters, in order.
-    pub const ALL: [Counter; 30] = [
-        Counter::ShmPeers,
-        Counter::ShmMessages,
-        Counter::ShmBytes,
-        Counter::RdmaWrites,
-        Counter::RdmaReads,
-        Counter::RdmaBytes,
-        Counter::RdmaCopied,
-        Counter::RdmaCompletions,
-        Counter::RdmaPairs,
-        Counter::RdmaNodePairs,
-        Counter::RdmaRetired,
-        Counter::MulticastPackets,
-        Counter::MulticastAgain,
-        Counter::MulticastGroups,
-        Counter::RdmaContexts,
-        Counter::RdmaNodeContexts,
-        Counter::RdmaPutAway,
-        Counter::GlobalRefused,
-        Counter::Loans,
-        Counter::LoanCopied,
-        Counter::Sleeps,
-        Counter::SleptNs,
-        Counter::SpoolMost,
-        Counter::Received,
-        Counter::Queued,
-        Counter::RdmaForgotten,
-        Counter::Registrations,
-        Counter::RegisteredBytes,
-        Counter::RegistrationsFound,
-        Counter::RegistrationsMade,
-    ];
-
-    /// The counter with this number.
-    pub fn from_number(n: i32) -> Option<Counter> {
-        Counter::ALL.into_iter().find(|c| *c as i32 == n)
-    }
 }
 
 /// `fmpl_counter`: the value of the counter with this number.

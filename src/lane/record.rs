@@ -34,6 +34,7 @@
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::record::of_atomics;
+use crate::base::variants::variants;
 
 mod any_index;
 mod shape_of_records;
@@ -42,65 +43,40 @@ pub use any_index::*;
 /// Bytes that travel in the hot line itself.
 pub const INLINE_BYTES: usize = 16;
 
-/// How a landing's payload travelled.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// In the landing's data words.
-    Inline = 1,
-    /// In the annex that both directions use in turn; data: length.
-    Annex = 2,
-    /// In the sender's spool; data: length, offset of the record.
-    Spooled = 3,
-    /// Already in the posted buffer; data: length.
-    Direct = 4,
-    /// Comes through a ring; data: length, ring and its first chunk number.
-    Ring = 5,
-    /// Both sides copy; data: length, transfer block.
-    Coop = 6,
-    /// The receiver fetches it; data: length, transfer block.
-    Pull = 7,
-    /// The first 16 bytes in the data words, the rest in the split line, which is written behind the landing and ends in the
-    /// message's [`split_mark`].
-    Split = 9,
-    /// In the direction's own annex; data: length.
-    OwnAnnex = 10,
-    /// As split, with the direction's own split line.
-    OwnSplit = 11,
-    /// Between nodes: in the landing at the receiver.
-    FarInline = 12,
-    /// Comes through an area that both directions use in turn; data: length; area, log2 of its chunks, tag.
-    Turn = 13,
-    /// In memory that is handed over: the words are a [`Descriptor`](super::loan::Descriptor). In a block: so are the next two words.
-    Loan = 14,
-    /// Between nodes: in the annex at the receiver; data: length, which part.
-    FarAnnex = 15,
-    /// In a block: the chain goes on in another block; the next word is its offset.
-    Link = 8,
-}
-
-impl Kind {
-    /// The kind with this number.
-    #[inline]
-    pub fn from_number(n: u8) -> Option<Kind> {
-        Some(match n {
-            1 => Kind::Inline,
-            2 => Kind::Annex,
-            3 => Kind::Spooled,
-            4 => Kind::Direct,
-            5 => Kind::Ring,
-            6 => Kind::Coop,
-            7 => Kind::Pull,
-            8 => Kind::Link,
-            9 => Kind::Split,
-            10 => Kind::OwnAnnex,
-            11 => Kind::OwnSplit,
-            12 => Kind::FarInline,
-            13 => Kind::Turn,
-            14 => Kind::Loan,
-            15 => Kind::FarAnnex,
-            _ => return None,
-        })
+variants! {
+    /// How a landing's payload travelled.
+    pub enum Kind: u8 {
+        /// In the landing's data words.
+        Inline = 1,
+        /// In the annex that both directions use in turn; data: length.
+        Annex = 2,
+        /// In the sender's spool; data: length, offset of the record.
+        Spooled = 3,
+        /// Already in the posted buffer; data: length.
+        Direct = 4,
+        /// Comes through a ring; data: length, ring and its first chunk number.
+        Ring = 5,
+        /// Both sides copy; data: length, transfer block.
+        Coop = 6,
+        /// The receiver fetches it; data: length, transfer block.
+        Pull = 7,
+        /// The first 16 bytes in the data words, the rest in the split line, which is written behind the landing and ends in the
+        /// message's [`split_mark`].
+        Split = 9,
+        /// In the direction's own annex; data: length.
+        OwnAnnex = 10,
+        /// As split, with the direction's own split line.
+        OwnSplit = 11,
+        /// Between nodes: in the landing at the receiver.
+        FarInline = 12,
+        /// Comes through an area that both directions use in turn; data: length; area, log2 of its chunks, tag.
+        Turn = 13,
+        /// In memory that is handed over: the words are a [`Descriptor`](super::loan::Descriptor). In a block: so are the next two words.
+        Loan = 14,
+        /// Between nodes: in the annex at the receiver; data: length, which part.
+        FarAnnex = 15,
+        /// In a block: the chain goes on in another block; the next word is its offset.
+        Link = 8,
     }
 }
 

@@ -28,6 +28,7 @@ use crate::base::error::{Code, Result, error, say};
 use crate::base::key::{CHECK, Key, random};
 use crate::base::system;
 use crate::base::thread;
+use crate::base::variants::variants;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -44,23 +45,12 @@ pub(crate) const MARGIN: Duration = Duration::from_secs(15);
 /// From keeper to keeper on the way down: more than any tree is deep.
 const MOVES: usize = 64;
 
-/// As what a process comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Rank,
-    Branch,
-    Guest,
-}
-
-impl Part {
-    pub(crate) const ALL: [Part; 3] = [Part::Rank, Part::Branch, Part::Guest];
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Part::Rank => "rank",
-            Part::Branch => "branch",
-            Part::Guest => "guest",
-        }
+variants! {
+    /// As what a process comes.
+    pub(crate) enum Part: u8, word {
+        Rank => "rank",
+        Branch => "branch",
+        Guest => "guest",
     }
 }
 

@@ -8,132 +8,67 @@
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::record::of_atomics;
+use crate::base::variants::variants;
 use static_assertions::const_assert;
 
 /// Threads of a process that can be seen waiting at a time; more wait unseen.
 pub const ENTRIES: usize = 32;
 
-/// What a thread waits in.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// A send waits for its receive, or for room in the spool.
-    Send = 1,
-    /// A receive waits for its message.
-    Recv = 2,
-    /// A receive of any index.
-    RecvAny = 3,
-    /// A barrier.
-    Barrier = 4,
-    /// The end of the job.
-    Finalize = 5,
-    /// A receive of any source.
-    RecvAnySource = 6,
-    /// A send to a receiver of any source waits for room, or for its message to be taken.
-    SendAny = 7,
-    /// The master of a multicast, for its members.
-    Multicast = 8,
-    /// A broadcast.
-    Bcast = 9,
-    /// A reduction to one rank.
-    Reduce = 10,
-    /// A reduction to all ranks.
-    Allreduce = 11,
-    /// A gather.
-    Gather = 12,
-    /// An allgather.
-    Allgather = 13,
-    /// A scatter.
-    Scatter = 14,
-    /// An exchange of all with all.
-    Alltoall = 15,
-    /// A reduction of which each rank gets a block.
-    ReduceScatter = 16,
-    /// A reduction of all ranks before.
-    Scan = 17,
-    /// The completion of operations on global memory; its peer serves them by itself.
-    Global = 18,
-    /// Several requests, of which any ends the wait; peer and index are one's.
-    Several = 19,
-    /// A gather of messages of different lengths.
-    Gatherv = 20,
-    /// An allgather of such.
-    Allgatherv = 21,
-    /// A scatter of such.
-    Scatterv = 22,
-    /// An exchange of such of all with all.
-    Alltoallv = 23,
-    /// A reduction of the ranks before this one.
-    Exscan = 24,
-    /// A block of each rank to its neighbours on a grid.
-    NeighbourAllgather = 25,
-    /// A block to each neighbour on a grid.
-    NeighbourAlltoall = 26,
-}
-
-impl Operation {
-    fn from_number(n: u32) -> Option<Operation> {
-        [
-            Operation::Send,
-            Operation::Recv,
-            Operation::RecvAny,
-            Operation::Barrier,
-            Operation::Finalize,
-            Operation::RecvAnySource,
-            Operation::SendAny,
-            Operation::Multicast,
-            Operation::Bcast,
-            Operation::Reduce,
-            Operation::Allreduce,
-            Operation::Gather,
-            Operation::Allgather,
-            Operation::Scatter,
-            Operation::Alltoall,
-            Operation::ReduceScatter,
-            Operation::Scan,
-            Operation::Global,
-            Operation::Several,
-            Operation::Gatherv,
-            Operation::Allgatherv,
-            Operation::Scatterv,
-            Operation::Alltoallv,
-            Operation::Exscan,
-            Operation::NeighbourAllgather,
-            Operation::NeighbourAlltoall,
-        ]
-        .into_iter()
-        .find(|o| *o as u32 == n)
-    }
-
-    /// What the call is named.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operation::Send => "send",
-            Operation::Recv | Operation::RecvAny => "recv",
-            Operation::RecvAnySource => "recv_any",
-            Operation::SendAny => "send_any",
-            Operation::Multicast => "mcast",
-            Operation::Barrier => "barrier",
-            Operation::Finalize => "finalize",
-            Operation::Bcast => "bcast",
-            Operation::Reduce => "reduce",
-            Operation::Allreduce => "allreduce",
-            Operation::Gather => "gather",
-            Operation::Allgather => "allgather",
-            Operation::Scatter => "scatter",
-            Operation::Alltoall => "alltoall",
-            Operation::ReduceScatter => "reduce_scatter",
-            Operation::Scan => "scan",
-            Operation::Global => "global memory",
-            Operation::Several => "waitany",
-            Operation::Gatherv => "gatherv",
-            Operation::Allgatherv => "allgatherv",
-            Operation::Scatterv => "scatterv",
-            Operation::Alltoallv => "alltoallv",
-            Operation::Exscan => "exscan",
-            Operation::NeighbourAllgather => "neighbour_allgather",
-            Operation::NeighbourAlltoall => "neighbour_alltoall",
-        }
+variants! {
+    /// What a thread waits in.
+    pub enum Operation: u32, name {
+        /// A send waits for its receive, or for room in the spool.
+        Send = 1 => "send",
+        /// A receive waits for its message.
+        Recv = 2 => "recv",
+        /// A receive of any index.
+        RecvAny = 3 => "recv",
+        /// A barrier.
+        Barrier = 4 => "barrier",
+        /// The end of the job.
+        Finalize = 5 => "finalize",
+        /// A receive of any source.
+        RecvAnySource = 6 => "recv_any",
+        /// A send to a receiver of any source waits for room, or for its message to be taken.
+        SendAny = 7 => "send_any",
+        /// The master of a multicast, for its members.
+        Multicast = 8 => "mcast",
+        /// A broadcast.
+        Bcast = 9 => "bcast",
+        /// A reduction to one rank.
+        Reduce = 10 => "reduce",
+        /// A reduction to all ranks.
+        Allreduce = 11 => "allreduce",
+        /// A gather.
+        Gather = 12 => "gather",
+        /// An allgather.
+        Allgather = 13 => "allgather",
+        /// A scatter.
+        Scatter = 14 => "scatter",
+        /// An exchange of all with all.
+        Alltoall = 15 => "alltoall",
+        /// A reduction of which each rank gets a block.
+        ReduceScatter = 16 => "reduce_scatter",
+        /// A reduction of all ranks before.
+        Scan = 17 => "scan",
+        /// The completion of operations on global memory; its peer serves them by itself.
+        Global = 18 => "global memory",
+        /// Several requests, of which any ends the wait; peer and index are one's.
+        Several = 19 => "waitany",
+        /// A gather of messages of different lengths.
+        Gatherv = 20 => "gatherv",
+        /// An allgather of such.
+        Allgatherv = 21 => "allgatherv",
+        /// A scatter of such.
+        Scatterv = 22 => "scatterv",
+        /// An exchange of such of all with all.
+        Alltoallv = 23 => "alltoallv",
+        /// A reduction of the ranks before this one.
+        Exscan = 24 => "exscan",
+        /// A block of each rank to its neighbours on a grid.
+        NeighbourAllgather = 25 => "neighbour_allgather",
+        /// A block to each neighbour on a grid.
+        NeighbourAlltoall = 26 => "neighbour_alltoall",
     }
 }
 

@@ -6,49 +6,34 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::base::atomics::Setting;
 use crate::base::clock::now_ns;
+use crate::base::variants::variants;
 
-/// What happened.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A message is on its way, by the named way.
-    Sent,
-    /// A message that was offered was moved into the spool.
-    Moved,
-    /// A receive has its message.
-    Received,
-    /// A wait has lasted for more than moments, in the named call.
-    WaitBegins,
-    /// It goes to sleep.
-    WaitSleeps,
-    /// It is over.
-    WaitEnds,
-    /// A collective call has begun: the named one.
-    CallBegins,
-    /// It is over.
-    CallEnds,
-    /// A connection with a rank on another node has come about; the number is how often.
-    Connected,
-    /// A connection was given up, which others may need the place of.
-    GivenUp,
-    /// A connection has failed.
-    Failed,
-}
-
-impl What {
-    const ALL: [What; 11] = [
-        What::Sent,
-        What::Moved,
-        What::Received,
-        What::WaitBegins,
-        What::WaitSleeps,
-        What::WaitEnds,
-        What::CallBegins,
-        What::CallEnds,
-        What::Connected,
-        What::GivenUp,
-        What::Failed,
-    ];
+variants! {
+    /// What happened.
+    pub enum What: u8 {
+        /// A message is on its way, by the named way.
+        Sent,
+        /// A message that was offered was moved into the spool.
+        Moved,
+        /// A receive has its message.
+        Received,
+        /// A wait has lasted for more than moments, in the named call.
+        WaitBegins,
+        /// It goes to sleep.
+        WaitSleeps,
+        /// It is over.
+        WaitEnds,
+        /// A collective call has begun: the named one.
+        CallBegins,
+        /// It is over.
+        CallEnds,
+        /// A connection with a rank on another node has come about; the number is how often.
+        Connected,
+        /// A connection was given up, which others may need the place of.
+        GivenUp,
+        /// A connection has failed.
+        Failed,
+    }
 }
 
 /// No peer, or none in particular.
@@ -100,7 +85,7 @@ impl Event {
         // SAFETY: pointer and length of a static text, as the caller promises.
         let name = unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(at as *const u8, len as usize)) };
         let (index, comm) = (place as u32 as i32, (place >> 32) as i32);
-        let kind = *What::ALL.get(what as u8 as usize)?;
+        let kind = What::from_number(what as u8)?;
         Some(Event { ns, what: kind, name, peer: (what >> 32) as u32, index, comm, bytes, number })
     }
 }

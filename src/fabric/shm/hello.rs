@@ -14,6 +14,7 @@
 use bitflags::bitflags;
 
 use crate::base::key::{CHECK, Key};
+use crate::base::variants::variants;
 
 /// The length of a packet.
 pub(super) const HELLO_LEN: usize = 128;
@@ -35,56 +36,27 @@ pub(super) enum Kind {
     Refused = 3,
 }
 
-/// Why a contact was turned away. Each is logged once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(super) enum Reason {
-    /// Another user's process.
-    User = 0,
-    /// Not a hello at all.
-    Garbage = 1,
-    /// Another layout version.
-    Version = 2,
-    /// It does not know the job's key.
-    Secret = 3,
-    /// Meant for another rank, or from one that the job does not have.
-    Rank = 4,
-    /// Without a region, or with something else in its place.
-    Region = 5,
-    /// Said nothing until its time was over, or until others needed the place.
-    Silent = 6,
-    /// This process could not take the contact: out of memory or address space.
-    Resources = 7,
-    /// The same: out of file descriptors.
-    Descriptors = 8,
-}
-
-impl Reason {
-    pub(super) const ALL: [Reason; 9] = [
-        Reason::User,
-        Reason::Garbage,
-        Reason::Version,
-        Reason::Secret,
-        Reason::Rank,
-        Reason::Region,
-        Reason::Silent,
-        Reason::Resources,
-        Reason::Descriptors,
-    ];
-
-    /// For people: "it …".
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Reason::User => "it belongs to another user",
-            Reason::Garbage => "what it sent is no greeting of FMPL",
-            Reason::Version => "it was built with another layout version",
-            Reason::Secret => "it does not know the secret of this job",
-            Reason::Rank => "its rank or the rank it wanted to reach is not what it should be",
-            Reason::Region => "the region it handed over is missing or wrong",
-            Reason::Silent => "it connected and then said nothing",
-            Reason::Resources => "it could not be taken: out of memory or address space (ulimit -v, vm.max_map_count)",
-            Reason::Descriptors => "it could not be taken: out of file descriptors (ulimit -n)",
-        }
+variants! {
+    /// Why a contact was turned away. Each is logged once.
+    pub(super) enum Reason: u32, text {
+        /// Another user's process.
+        User = 0 => "it belongs to another user",
+        /// Not a hello at all.
+        Garbage = 1 => "what it sent is no greeting of FMPL",
+        /// Another layout version.
+        Version = 2 => "it was built with another layout version",
+        /// It does not know the job's key.
+        Secret = 3 => "it does not know the secret of this job",
+        /// Meant for another rank, or from one that the job does not have.
+        Rank = 4 => "its rank or the rank it wanted to reach is not what it should be",
+        /// Without a region, or with something else in its place.
+        Region = 5 => "the region it handed over is missing or wrong",
+        /// Said nothing until its time was over, or until others needed the place.
+        Silent = 6 => "it connected and then said nothing",
+        /// This process could not take the contact: out of memory or address space.
+        Resources = 7 => "it could not be taken: out of memory or address space (ulimit -v, vm.max_map_count)",
+        /// The same: out of file descriptors.
+        Descriptors = 8 => "it could not be taken: out of file descriptors (ulimit -n)",
     }
 }
 
