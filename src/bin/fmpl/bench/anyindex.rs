@@ -1,6 +1,6 @@
 //! A receive of any index: ping-pong of 8 B over 65 536 indices in a scattered order, received by the index or by any.
 
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options};
 
 pub static BENCH: Bench = Bench {
@@ -30,11 +30,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     }
     let (peer, any) = (r.peer(), a[0] != 0);
     let mut x = 12345u64;
-    let mut t0 = 0.0;
-    for i in 0..a[1] + a[2] {
-        if i == a[2] {
-            t0 = now();
-        }
+    let each = rounds(a[1], a[2], |i| {
         x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let index = ((x >> 33) % a[3] as u64) as i32;
         let by = if any { fmpl::p2p::TAG_ANY } else { index };
@@ -51,6 +47,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         if r.rank == 1 {
             r.send(r.sb.part(0, 8), peer, index)?;
         }
-    }
-    Ok(vec![(now() - t0) / a[1] as f64 / 2.0])
+        Ok(())
+    })?;
+    Ok(vec![each / 2.0])
 }

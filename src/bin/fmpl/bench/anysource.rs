@@ -1,6 +1,6 @@
 //! Ping-pong between two ranks that receive from any source.
 
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options, sizes};
 
 pub static BENCH: Bench = Bench {
@@ -28,11 +28,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         return Ok(vec![]);
     }
     let peer = r.peer();
-    let mut t0 = 0.0;
-    for i in 0..a[1] + a[2] {
-        if i == a[2] {
-            t0 = now();
-        }
+    let each = rounds(a[1], a[2], |i| {
         r.sb.stamp(0, n, i);
         if r.rank == 0 {
             r.send_any(r.sb.part(0, n), peer, 0)?;
@@ -44,6 +40,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         if r.rank == 1 {
             r.send_any(r.sb.part(0, n), peer, 0)?;
         }
-    }
-    Ok(vec![(now() - t0) / a[1] as f64 / 2.0])
+        Ok(())
+    })?;
+    Ok(vec![each / 2.0])
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fmpl::base::bytes::Room;
 
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, now, rounds};
 use super::{Bench, Case, Figure, Options, size_text, sizes};
 
 const TIME: &[Figure] = &[Figure::time("call", "us", 1e-3)];
@@ -237,15 +237,10 @@ fn each(
     (k, warm): (i64, i64),
     call: impl Fn(&Rank, Room<'static>, i64) -> Result<(), String>,
 ) -> Result<f64, String> {
-    let mut t0 = now();
-    for i in 0..k + warm {
-        if i == warm {
-            t0 = now();
-        }
+    rounds(k, warm, |i| {
         let number = first + i;
-        call(r, r.sb.part(number as usize % buffers * n, n), number)?;
-    }
-    Ok((now() - t0) / k as f64)
+        call(r, r.sb.part(number as usize % buffers * n, n), number)
+    })
 }
 
 /// The first and the last word.

@@ -1,6 +1,6 @@
 //! Exchange: both ranks send and receive at once, on the same index, as neighbours do with their halos.
 
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options, sizes};
 
 pub static BENCH: Bench = Bench {
@@ -28,14 +28,11 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         return Ok(vec![]);
     }
     let (peer, me) = (r.peer(), r.rank as i64);
-    let mut t0 = 0.0;
-    for i in 0..a[1] + a[2] {
-        if i == a[2] {
-            t0 = now();
-        }
+    let each = rounds(a[1], a[2], |i| {
         r.sb.stamp(0, n, i + me);
         r.exchange(n, peer, peer, 0)?;
         r.rb.check(0, n, i + 1 - me)?;
-    }
-    Ok(vec![(now() - t0) / a[1] as f64])
+        Ok(())
+    })?;
+    Ok(vec![each])
 }

@@ -10,7 +10,7 @@ use fmpl::ffi::c;
 
 use super::calls::calls;
 use super::collective::ends;
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options, iceoryx, sizes};
 
 pub static BENCH: Bench = Bench {
@@ -91,11 +91,7 @@ pub fn in_turn(
     send: &dyn Fn(i64) -> Result<(), String>,
     recv: &dyn Fn(i64) -> Result<(), String>,
 ) -> Result<f64, String> {
-    let mut t0 = 0.0;
-    for i in 0..k + warm {
-        if i == warm {
-            t0 = now();
-        }
+    let each = rounds(k, warm, |i| {
         if r.rank == 0 {
             send(i)?;
             recv(i + 77)?;
@@ -103,8 +99,9 @@ pub fn in_turn(
             recv(i)?;
             send(i + 77)?;
         }
-    }
-    Ok((now() - t0) / k as f64 / 2.0)
+        Ok(())
+    })?;
+    Ok(each / 2.0)
 }
 
 /// `loan SIZE K WARM`

@@ -1,7 +1,7 @@
 //! Multicast to a group of half of the ranks: one after the other, each waited for. MPI broadcasts on a communicator of the same ranks,
 //! which it has, or makes for each message. Each message is in another of several buffers.
 
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options, size_text};
 
 pub static BENCH: Bench = Bench {
@@ -42,17 +42,13 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         0 => (1..size / 2).fold(0u64, |m, k| m | 1 << (2 * k)),
         n => (1..size.min(n + 1)).fold(0, |m, k| m | 1 << k),
     };
-    let mut t0 = 0.0;
     if r.rank == 0 {
-        for i in 0..a[1] + a[2] {
-            if i == a[2] {
-                t0 = now();
-            }
+        let each = rounds(a[1], a[2], |i| {
             r.sb.stamp(at(i), n, i);
             let ticket = r.mcast(r.sb.part(at(i), n), &[members])?;
-            r.mcast_wait(ticket)?;
-        }
-        return Ok(vec![(now() - t0) / a[1] as f64]);
+            r.mcast_wait(ticket)
+        });
+        return Ok(vec![each?]);
     }
     if members >> r.rank & 1 == 1 {
         for i in 0..a[1] + a[2] {

@@ -1,7 +1,7 @@
 //! Ping-pong: the one-way time of a message, from one buffer into another on each side; `echo`: the received buffer itself is sent
 //! back, so that every byte really moves between the cores' caches; with `--strided RUN` both sides are strided.
 
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options, sizes};
 use fmpl::p2p::layout::Block;
 
@@ -46,7 +46,7 @@ pub fn case(o: &Options, n: usize, mode: i64, run: usize) -> Case {
 
 /// `pingpong SIZE K WARM MODE RUN`
 pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
-    let (n, warm, k) = (a[0] as usize, a[2], a[1] + a[2]);
+    let (n, k, warm) = (a[0] as usize, a[1], a[2]);
     let run = a[4].max(1) as usize;
     let strided = a[3] == STRIDED;
     let shape = Block { run, count: n / run, stride: 2 * run as isize };
@@ -63,11 +63,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let recv = |r: &Rank| {
         if strided { r.recv_block(r.rb.part(0, span), shape, peer, 0) } else { r.recv(r.rb.part(0, n), peer, 0) }
     };
-    let mut t0 = 0.0;
-    for i in 0..k {
-        if i == warm {
-            t0 = now();
-        }
+    let each = rounds(k, warm, |i| {
         if r.rank == 0 {
             from.stamp(0, span, i);
             send(r)?;
@@ -79,6 +75,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
             from.stamp(0, span, i + 77);
             send(r)?;
         }
-    }
-    Ok(vec![(now() - t0) / a[1] as f64 / 2.0])
+        Ok(())
+    })?;
+    Ok(vec![each / 2.0])
 }

@@ -230,6 +230,19 @@ fn answer(out: &mut File, line: &str) -> Result<(), String> {
     out.write_all(line.as_bytes()).map_err(|e| format!("answer to the driver: {e}"))
 }
 
+/// The time of a round in ns: of so many, after others that only warm up; each gets its number.
+#[inline(always)]
+pub fn rounds(count: i64, warm: i64, mut round: impl FnMut(i64) -> Result<(), String>) -> Result<f64, String> {
+    let mut begin = 0.0;
+    for i in 0..count + warm {
+        if i == warm {
+            begin = now();
+        }
+        round(i)?;
+    }
+    Ok((now() - begin) / count as f64)
+}
+
 /// Nanoseconds, for the intervals that the blocks time.
 #[inline]
 pub fn now() -> f64 {

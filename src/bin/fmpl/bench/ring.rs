@@ -1,7 +1,7 @@
 //! A ring with more ranks than cores: a token of 8 B goes round all of them, or every rank passes one on at once. Ranks that wait
 //! must leave the cores to those that have something to do.
 
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options};
 
 pub static BENCH: Bench = Bench {
@@ -27,11 +27,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let n = a[0] as usize;
     r.need(n);
     let (next, before) = ((r.rank + 1) % r.size, (r.rank + r.size - 1) % r.size);
-    let mut t0 = 0.0;
-    for i in 0..a[1] + a[2] {
-        if i == a[2] {
-            t0 = now();
-        }
+    let each = rounds(a[1], a[2], |i| {
         r.sb.stamp(0, n, i);
         if a[3] != 0 {
             r.exchange(n, next, before, 0)?;
@@ -45,7 +41,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
             }
         }
         r.rb.check(0, n, i)?;
-    }
-    let steps = a[1] * if a[3] != 0 { 1 } else { r.size as i64 };
-    Ok(vec![(now() - t0) / steps as f64])
+        Ok(())
+    })?;
+    Ok(vec![if a[3] != 0 { each } else { each / r.size as f64 }])
 }

@@ -8,7 +8,7 @@ use fmpl::base::bytes::Room;
 use fmpl::ffi::{acp, c};
 
 use super::calls::{calls, error_text};
-use super::rank::{Outcome, Rank, now};
+use super::rank::{Outcome, Rank, rounds};
 use super::{Bench, Case, Figure, Options, size_text, sizes};
 
 pub static BENCH: Bench = Bench {
@@ -33,7 +33,7 @@ const PUT: i64 = 0;
 const GET: i64 = 1;
 const ADD: i64 = 2;
 
-fn rounds(o: &Options, n: usize) -> i64 {
+fn rounds_of(o: &Options, n: usize) -> i64 {
     o.iterations.unwrap_or(if n <= 64 { 20_000 } else { (64 << 20 >> 5) as i64 / n as i64 + 20 })
 }
 
@@ -41,12 +41,12 @@ fn plan(o: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
     for (kind, name) in [(PUT, "put"), (GET, "get")] {
         for n in sizes(o, 8, 1 << 20) {
-            let k = rounds(o, n);
+            let k = rounds_of(o, n);
             let case = Case::sized(n, format!("rma {kind} {n} {k} {}", o.warm(k))).by_rank();
             cases.push(Case { label: format!("{name} {}", size_text(n)), ..case });
         }
     }
-    let k = rounds(o, 8);
+    let k = rounds_of(o, 8);
     cases.push(Case::named_only("fetch-add 8 B", format!("rma {ADD} 8 {k} {}", o.warm(k))).by_rank().of_doubles());
     cases
 }
@@ -157,11 +157,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let mut each = 0.0;
     if r.rank == 0 {
         let (mine, theirs) = (all[0], all[1]);
-        let mut t0 = 0.0;
-        for i in 0..a[2] + a[3] {
-            if i == a[3] {
-                t0 = now();
-            }
+        each = rounds(a[2], a[3], |_| {
             let handle = match kind {
                 PUT => calls.copy(theirs, mine, n),
                 GET => calls.copy(mine, theirs, n),
@@ -171,8 +167,8 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
                 return Err(error_text(-1));
             }
             calls.complete(handle);
-        }
-        each = (now() - t0) / a[2] as f64;
+            Ok(())
+        })?;
     }
     r.barrier()?;
     drop(memory);
@@ -193,14 +189,10 @@ pub fn third(r: &mut Rank, a: &[i64]) -> Outcome {
         if r.rank == turn as i32 {
             // Who waits for this rank yields for a while before it sleeps, and one of them may share its processor.
             std::thread::sleep(std::time::Duration::from_millis(3));
-            let mut t0 = 0.0;
-            for i in 0..a[2] + a[3] {
-                if i == a[3] {
-                    t0 = now();
-                }
+            *each = rounds(a[2], a[3], |_| {
                 calls.complete(calls.copy(all[2], all[1], n));
-            }
-            *each = (now() - t0) / a[2] as f64;
+                Ok(())
+            })?;
         }
         r.barrier()?;
     }
