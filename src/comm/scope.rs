@@ -195,7 +195,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<SendRequest<'scope, 'env>> {
         let (comm, peer, index) = (sender.comm, sender.dst.number(), sender.index);
         p2p::isend(comm, outgoing(data), peer, index)?;
-        Ok(SendRequest { record: self.note(comm, peer, index, Direction::Send, None, None) })
+        Ok(SendRequest { record: self.note(Open::of(comm, peer, index, Direction::Send)) })
     }
 
     /// Begins to receive into a slice: tells the sender where the message may be put. The earlier, the better.
@@ -250,7 +250,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let (comm, peer, index) = (receiver.comm, receiver.src.number(), receiver.index);
         let (layout, data) = (incoming(data), Lent::new(data));
         p2p::irecv(comm, layout, peer, index)?;
-        let record = self.note(comm, peer, index, Direction::Receive, None, None);
+        let record = self.note(Open::of(comm, peer, index, Direction::Receive));
         Ok(RecvRequest { record, size: size_of::<T>(), outcome: None, data })
     }
 
@@ -264,7 +264,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let (comm, peer, index) = (self.comm.id, dst.into().number(), number(index));
         // The slice is borrowed until the scope is over; the core refuses a second request of this name.
         any_source::isend_any(comm, bytes(data), peer, index)?;
-        Ok(SendRequest { record: self.note_unclaimed(Domain::AnySource, peer, index, Direction::Send) })
+        Ok(SendRequest {
+            record: self
+                .note(Open { domain: Domain::AnySource, ..Open::of(self.comm.id, peer, index, Direction::Send) }),
+        })
     }
 
     /// Begins to receive a slice from any source; see [`Comm::recv_any`].
@@ -275,7 +278,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<AnyRequest<'scope, 'env, T>> {
         let (comm, index) = (self.comm.id, number(index));
         any_source::irecv_any(comm, room(data), index)?;
-        let record = self.note_unclaimed(Domain::AnySource, NO_PEER, index, Direction::Receive);
+        let record =
+            self.note(Open { domain: Domain::AnySource, ..Open::of(self.comm.id, NO_PEER, index, Direction::Receive) });
         Ok(AnyRequest { record, comm, index, _data: PhantomData })
     }
 
@@ -299,23 +303,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub fn mcast_irecv<T: Plain>(&'scope self, data: &'scope mut [T]) -> Result<McastRequest<'scope, 'env, T>> {
         let comm = self.comm.id;
         multicast::mcast_irecv(comm, room(data))?;
-        let record = self.note_unclaimed(Domain::Multicast, NO_PEER, NO_PEER, Direction::Receive);
+        let record = self
+            .note(Open { domain: Domain::Multicast, ..Open::of(self.comm.id, NO_PEER, NO_PEER, Direction::Receive) });
         Ok(McastRequest { record, comm, _data: PhantomData })
-    }
-
-    fn note_unclaimed(
-        &'scope self,
-        domain: Domain,
-        peer: i32,
-        index: i32,
-        direction: Direction,
-    ) -> Record<'scope, 'env> {
-        // As in `note`.
-        let guard = GUARD;
-        let open = Open { domain, ..Open::of(self.comm.id, peer, index, direction) };
-        let id = self.open.borrow_mut().add(open);
-        guard.open();
-        Record { scope: self, id: Some(id) }
     }
 
     fn begin_send(
@@ -328,7 +318,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let claim = self.comm.claim(Direction::Send, dst, index)?;
         let (comm, peer, index) = (self.comm.id, dst.number(), number(index));
         p2p::isend(comm, layout, peer, index)?;
-        Ok(SendRequest { record: self.note(comm, peer, index, Direction::Send, claim, list) })
+        let open = Open { _claim: claim, _list: list, ..Open::of(comm, peer, index, Direction::Send) };
+        Ok(SendRequest { record: self.note(open) })
     }
 
     fn begin_receive<D>(
@@ -346,23 +337,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         };
         let (comm, peer, index) = (self.comm.id, src.number(), index.map_or(TAG_ANY, number));
         p2p::irecv(comm, layout, peer, index)?;
-        let record = self.note(comm, peer, index, Direction::Receive, claim, list);
+        let record = self.note(Open { _claim: claim, _list: list, ..Open::of(comm, peer, index, Direction::Receive) });
         Ok(RecvRequest { record, size, outcome: None, data })
     }
 
-    fn note(
-        &'scope self,
-        comm: i32,
-        peer: i32,
-        index: i32,
-        direction: Direction,
-        claim: Option<Claim<'scope>>,
-        list: Option<List>,
-    ) -> Record<'scope, 'env> {
+    /// Notes what has begun.
+    fn note(&'scope self, open: Open<'scope>) -> Record<'scope, 'env> {
         // A failure to note it (no memory) aborts: the library has the buffer already.
         let guard = GUARD;
-        let id =
-            self.open.borrow_mut().add(Open { _claim: claim, _list: list, ..Open::of(comm, peer, index, direction) });
+        let id = self.open.borrow_mut().add(open);
         guard.open();
         Record { scope: self, id: Some(id) }
     }

@@ -185,14 +185,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             Way::Single => coll::begin(comm, ask).map(|()| Begun::Single(kind)),
             Way::Apart => coll::begin_apart(comm, ask).map(Begun::Apart),
         })??;
-        // As in `note`.
-        let guard = GUARD;
-        let id = self.open.borrow_mut().add(Open {
-            collective: Some(call),
-            _function: function,
-            ..Open::of(comm, -1, -1, Direction::Receive)
-        });
-        guard.open();
-        Ok(CollectiveRequest { record: Record { scope: self, id: Some(id) } })
+        let open = Open { collective: Some(call), _function: function, ..Open::of(comm, -1, -1, Direction::Receive) };
+        Ok(CollectiveRequest { record: self.note(open) })
     }
 }
