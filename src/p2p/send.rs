@@ -15,6 +15,7 @@ use crate::base::error::{Code, Error, Result, error};
 use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
+use crate::base::tuning::Crossovers;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Far;
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
@@ -23,7 +24,6 @@ use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::far::{lend, send_far};
 use crate::p2p::transfer::Ring;
-use crate::p2p::tuning::Ways;
 use crate::p2p::{PROC_NULL, any_index};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
 
@@ -263,7 +263,7 @@ impl Sender {
         self.slot as i32 - SYSTEM_INDICES as i32
     }
     /// The numbers of this pair.
-    pub fn ways(&self) -> &'static Ways {
+    pub fn ways(&self) -> &'static Crossovers {
         self.ep.tuning.pair(self.lane.distance())
     }
     pub fn is_short(&self) -> bool {

@@ -4,7 +4,6 @@
 //! cache ([`crate::lane::pair`]), and are looked up for long messages only.
 
 use crate::base::config::{Config, Way};
-use crate::base::copying::Copying;
 use crate::base::processor::Processor;
 use crate::base::tuning::{Case, Crossovers, Distance, Given, Rows};
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, TURN_BYTES};
@@ -30,38 +29,11 @@ pub struct Tuning {
     pub past: usize,
     /// So many bytes ahead of its stores a copy asks for the lines that it writes. 0: it does not.
     pub ahead: usize,
-    pairs: [Ways; 2],
+    pairs: [Crossovers; 2],
     /// What this machine has.
     pub processor: Processor,
     rows: Rows,
     given: Given,
-}
-
-/// The numbers of a pair of ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ways {
-    /// Up to this many bytes a message to a waiting receiver goes through the ring.
-    pub ring_max: usize,
-    /// Up to this many bytes a message to a waiting receiver goes through memory used in turn. 0: never.
-    pub turn_max: usize,
-    /// From this many bytes on such a message is written by the processor's own instruction for strings.
-    pub turn_string: usize,
-    /// Of these, longer ones are written past the receiver's caches.
-    pub turn_past: usize,
-    /// log2 of the bytes of a chunk of the ring.
-    pub ring_chunk_log: u32,
-    /// Chunks of the ring that are in use: few, so that they stay in the caches.
-    pub ring_chunks: usize,
-    /// From this many bytes on the copying is shared.
-    pub coop_min: usize,
-    /// Up to twice these bytes a shared copy is cut in two halves; longer ones into runs of eight times as much.
-    pub coop_piece: usize,
-    /// Up to this many bytes a blocking send whose receive is posted, but not waited for, goes by the spool.
-    pub unawaited: usize,
-    /// The same of `isend`.
-    pub unawaited_isend: usize,
-    /// The same of both while a long receive from that rank is posted here: the two exchange messages.
-    pub unawaited_exchange: usize,
 }
 
 impl Tuning {
@@ -85,7 +57,7 @@ impl Tuning {
         given.over(&mut all);
         let eager = all.eager;
         let annex = if config.way == Way::Auto { eager.clamp(ANNEX_BYTES, ANNEX_MOST) } else { ANNEX_BYTES };
-        let pairs = Distance::ALL.map(|distance| Ways::new(of(distance), config));
+        let pairs = Distance::ALL.map(|distance| of_pair(of(distance), config));
         Tuning {
             way: config.way,
             eager,
@@ -105,7 +77,7 @@ impl Tuning {
 
     /// The numbers of a pair.
     #[inline]
-    pub fn pair(&self, distance: Distance) -> &Ways {
+    pub fn pair(&self, distance: Distance) -> &Crossovers {
         &self.pairs[distance as usize]
     }
 
@@ -119,39 +91,22 @@ impl Tuning {
     }
 }
 
-impl Ways {
-    /// How a message in turn is copied, but past the receiver's caches.
-    pub fn by_string(&self, n: usize) -> Copying {
-        if n >= self.turn_string { Copying::String } else { Copying::Cached }
+/// The numbers of a pair of ranks: what these rows say of it, and the settings.
+fn of_pair(mut row: Crossovers, config: &Config) -> Crossovers {
+    match config.way {
+        Way::Auto => {}
+        Way::Ring => (row.ring_max, row.turn_max) = (usize::MAX, 0),
+        Way::Turn => (row.ring_max, row.turn_max) = (usize::MAX, TURN_BYTES),
+        Way::Coop => (row.coop_min, row.turn_max) = (0, 0),
+        Way::Spool | Way::Store | Way::Cma => row.turn_max = 0,
     }
-
-    fn new(mut row: Crossovers, config: &Config) -> Ways {
-        match config.way {
-            Way::Auto => {}
-            Way::Ring => (row.ring_max, row.turn_max) = (usize::MAX, 0),
-            Way::Turn => (row.ring_max, row.turn_max) = (usize::MAX, TURN_BYTES),
-            Way::Coop => (row.coop_min, row.turn_max) = (0, 0),
-            Way::Spool | Way::Store | Way::Cma => row.turn_max = 0,
-        }
-        // Who says how far the ring goes says where copying twice pays.
-        if let Some(n) = config.numbers.ring_max {
-            (row.unawaited, row.unawaited_isend, row.unawaited_exchange) = (n / 4, n, n);
-        }
-        config.numbers.over(&mut row);
-        Ways {
-            ring_max: row.ring_max,
-            turn_max: row.turn_max.min(TURN_BYTES),
-            turn_string: row.turn_string,
-            turn_past: row.turn_past,
-            ring_chunk_log: row.ring_chunk.trailing_zeros(),
-            ring_chunks: row.ring_chunks,
-            coop_min: row.coop_min,
-            coop_piece: row.coop_piece,
-            unawaited: row.unawaited,
-            unawaited_isend: row.unawaited_isend,
-            unawaited_exchange: row.unawaited_exchange,
-        }
+    // Who says how far the ring goes says where copying twice pays.
+    if let Some(n) = config.numbers.ring_max {
+        (row.unawaited, row.unawaited_isend, row.unawaited_exchange) = (n / 4, n, n);
     }
+    config.numbers.over(&mut row);
+    row.turn_max = row.turn_max.min(TURN_BYTES);
+    row
 }
 
 #[cfg(all(test, not(loom)))]
@@ -186,7 +141,7 @@ mod tests {
         let t = tuning("[distance apart]\nring_max = 8k\nring_chunk = 4k", &config);
         for d in Distance::ALL {
             let w = t.pair(d);
-            assert_eq!((w.ring_max, w.ring_chunk_log, w.unawaited, w.unawaited_isend), (4096, 9, 1024, 4096));
+            assert_eq!((w.ring_max, w.ring_chunk, w.unawaited, w.unawaited_isend), (4096, 512, 1024, 4096));
         }
     }
 

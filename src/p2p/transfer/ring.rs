@@ -19,7 +19,7 @@ impl Sender {
     pub(super) fn through_ring(&mut self, n: usize) -> Result<bool> {
         let lane = self.lane;
         let Some(ring) = claim_ring(lane) else { return Ok(false) };
-        let log = self.ways().ring_chunk_log;
+        let log = self.ways().ring_chunk.trailing_zeros();
         let spread = self.len > LONG;
         let (chunk, pitch) = (1usize << log, ring_pitch(log, spread));
         let places = (RING_BYTES / pitch).min(RING_CHUNKS).min(self.ways().ring_chunks);

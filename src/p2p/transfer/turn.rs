@@ -19,6 +19,7 @@ use crate::base::config::Way;
 use crate::base::copying::Copying;
 use crate::base::error::Result;
 use crate::base::layout::{Cursor, Form, Layout};
+use crate::base::tuning::Crossovers;
 use crate::lane::map::{PAGE, TURN_BYTES, TURN_CHUNKS, TURNS};
 use crate::lane::record::Kind;
 use crate::lane::{Lane, WayTaken};
@@ -55,6 +56,11 @@ fn begin(data: Layout, n: usize) -> usize {
     }
 }
 
+/// How a message is copied that stays within the receiver's caches.
+fn by_string(ways: &Crossovers, n: usize) -> Copying {
+    if n >= ways.turn_string { Copying::String } else { Copying::Cached }
+}
+
 impl Sender {
     /// Writes the message into an area that this side holds. `false`: it holds none.
     pub(super) fn in_turn(&mut self, n: usize) -> bool {
@@ -65,7 +71,7 @@ impl Sender {
         self.take_landing();
         let at = area as u64 | (log as u64) << 8 | (begin as u64 / 8) << 13 | tag << 16;
         self.publish(WayTaken::Turn, Kind::Turn, self.len as u64, at);
-        let mut from = Cursor::new(self.data, 0).by(self.ways().by_string(n));
+        let mut from = Cursor::new(self.data, 0).by(by_string(self.ways(), n));
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
             from.gather(lane.turn_data(area).part(begin + at, (n - at).min(1 << log)));
             // SYNC POINT: pairs with the acquire in `Receiver::in_turn`.
@@ -138,7 +144,7 @@ impl Receiver {
         }
         // With the area and the sender's memory longer messages fill the outer cache.
         let ways = self.ep.tuning.pair(lane.distance());
-        let mut to = Cursor::new(self.data, 0).by(if n > ways.turn_past { Copying::Past } else { ways.by_string(n) });
+        let mut to = Cursor::new(self.data, 0).by(if n > ways.turn_past { Copying::Past } else { by_string(ways, n) });
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
             let flag = &lane.turn_flag(area, k).n;
             let mut waiter = Waiter::new();
