@@ -17,6 +17,7 @@ pub mod located;
 pub mod lock;
 pub mod log;
 pub mod looking;
+pub mod mailbox;
 pub mod munge;
 pub mod named;
 pub mod ownership;

@@ -5,14 +5,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::counter::traffic;
 use super::memory::memory;
+use crate::base::lock::lock;
 use crate::base::log::{Level, tell};
+use crate::base::mailbox::Mailbox;
 use crate::base::thread;
 use crate::lane::WayTaken;
 use crate::p2p::endpoint::Endpoint;
@@ -22,31 +23,37 @@ use crate::wait::slept;
 const EVERY: Duration = Duration::from_millis(100);
 const SHARE: u32 = 20;
 
-/// The thread that writes; dropping the sender ends it.
-static WRITER: Mutex<Option<(Sender<()>, JoinHandle<()>)>> = Mutex::new(None);
+/// The thread that writes, and what ends it when it is closed.
+struct Writer {
+    over: Arc<Mailbox<()>>,
+    thread: JoinHandle<()>,
+}
+
+static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
 
 /// The job begins.
 pub fn begin(ep: &'static Endpoint) {
     let Some(place) = place(ep) else { return };
     write(ep, &place, false);
-    let (sender, over) = channel();
+    let over = Arc::new(Mailbox::default());
+    let told = over.clone();
     let writer = thread::spawn("fmpl-stats", 256 << 10, move || {
         let mut last = Duration::ZERO;
-        while over.recv_timeout(EVERY.max(last * SHARE)) == Err(RecvTimeoutError::Timeout) {
+        while told.take(EVERY.max(last * SHARE)).is_ok() {
             let since = Instant::now();
             write(ep, &place, false);
             last = since.elapsed();
         }
     });
-    *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = writer.ok().map(|thread| (sender, thread));
+    *lock(&WRITER) = writer.ok().map(|thread| Writer { over, thread });
 }
 
 /// The job ends: the last numbers. Nothing looks at the endpoint afterwards.
 pub fn end(ep: &'static Endpoint) {
     let Some(place) = place(ep) else { return };
-    let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some((sender, thread)) = writer {
-        drop(sender);
+    let writer = lock(&WRITER).take();
+    if let Some(Writer { over, thread }) = writer {
+        over.close();
         let _ = thread.join();
     }
     write(ep, &place, true);

@@ -13,6 +13,7 @@ use crate::base::error::say;
 use crate::base::key::Key;
 use crate::base::lock::lock;
 use crate::base::log::Level;
+use crate::base::mailbox::{Closed, Mailbox};
 use crate::base::{system, thread};
 use crate::launch::costs::{self, Connection};
 use crate::launch::environment::{Place, Root, Secret};
@@ -23,7 +24,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -59,8 +59,8 @@ enum Errand {
 
 /// The keeper's side.
 pub(super) struct Asker {
-    errands: Option<Sender<Errand>>,
-    answers: Receiver<(usize, String)>,
+    errands: Arc<Mailbox<Errand>>,
+    answers: Arc<Mutex<Vec<(usize, String)>>>,
     /// Readable when there are answers.
     pub(super) wake: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -68,31 +68,32 @@ pub(super) struct Asker {
 
 impl Asker {
     pub(super) fn start(place: Place, known: Known) -> std::io::Result<Asker> {
-        let ((errands, to_do), (done, answers)) = (channel(), channel());
+        let (errands, answers) = (Arc::<Mailbox<_>>::default(), Arc::default());
+        let (to_do, done) = (errands.clone(), Arc::clone(&answers));
         let wake = Arc::new(system::event()?);
         let (asks, wakes) = (Asks { known, ..Asks::new(place) }, wake.clone());
         let thread = thread::spawn("fmpl-asker", STACK, move || asks.run(&to_do, &done, &wakes))?;
-        Ok(Asker { errands: Some(errands), answers, wake, thread: Some(thread) })
+        Ok(Asker { errands, answers, wake, thread: Some(thread) })
     }
 
     pub(super) fn ask(&self, seat: usize, keeper: u64, line: String) {
-        self.errands.iter().for_each(|to| drop(to.send(Errand::Ask(seat, keeper, line.clone()))));
+        self.errands.put(Errand::Ask(seat, keeper, line));
     }
 
     pub(super) fn learn(&self) {
-        self.errands.iter().for_each(|to| drop(to.send(Errand::Learn)));
+        self.errands.put(Errand::Learn);
     }
 
     /// The answers that have come.
     pub(super) fn answers(&self) -> Vec<(usize, String)> {
         let _ = system::hear(&*self.wake);
-        self.answers.try_iter().collect()
+        std::mem::take(&mut lock(&self.answers))
     }
 }
 
 impl Drop for Asker {
     fn drop(&mut self) {
-        self.errands = None;
+        self.errands.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -154,22 +155,21 @@ impl Asks {
         &self.place
     }
 
-    fn run(mut self, errands: &Receiver<Errand>, done: &Sender<(usize, String)>, wake: &OwnedFd) {
+    fn run(mut self, errands: &Mailbox<Errand>, done: &Mutex<Vec<(usize, String)>>, wake: &OwnedFd) {
         loop {
             let patience = if self.kept.is_empty() { Duration::MAX } else { IDLE };
-            match errands.recv_timeout(patience) {
-                Ok(Errand::Ask(seat, keeper, line)) => {
-                    if done.send((seat, self.see_to(keeper, &line))).is_err() {
-                        return;
-                    }
+            match errands.take(patience) {
+                Ok(Some(Errand::Ask(seat, keeper, line))) => {
+                    let answer = self.see_to(keeper, &line);
+                    lock(done).push((seat, answer));
                     system::tell(wake);
                 }
-                Ok(Errand::Learn) => {
+                Ok(Some(Errand::Learn)) => {
                     while self.learn() {}
                     lock(&self.known.ring).all_are_known();
                 }
-                Err(RecvTimeoutError::Timeout) => self.kept.clear(),
-                Err(RecvTimeoutError::Disconnected) => return,
+                Ok(None) => self.kept.clear(),
+                Err(Closed) => return,
             }
         }
     }
