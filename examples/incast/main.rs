@@ -17,6 +17,7 @@ mod picture;
 mod stations;
 mod times;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,7 +25,8 @@ use std::time::Duration;
 use clap::Parser;
 use fmpl::Comm;
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use stations::{Place, Scene, Times, play};
 use times::{Block, hop, median, processors};
@@ -67,12 +69,15 @@ struct Options {
 }
 
 /// What the model goes by.
+#[derive(Serialize, Deserialize)]
 struct Known {
+    #[serde(flatten)]
     times: Times,
     /// Processors of the machine on which `measured` was.
     processors: usize,
     /// Senders, and ns from one message to the next, as measured.
-    measured: Vec<(usize, f64)>,
+    #[serde(default)]
+    measured: BTreeMap<usize, f64>,
 }
 
 fn main() -> ExitCode {
@@ -122,7 +127,7 @@ fn model(o: &Options, known: &Known) -> Result<(), String> {
         }
     }
     if let Some(path) = &o.json {
-        let text = serde_json::to_string_pretty(&written(known)).map_err(|e| e.to_string())?;
+        let text = serde_json::to_string_pretty(known).map_err(|e| e.to_string())?;
         std::fs::write(path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
     }
     if known.measured.is_empty() || !wrong.is_empty() {
@@ -268,53 +273,23 @@ fn choose(given: &[Vec<Given>], wanted: usize) -> Result<(f64, Vec<Vec<f64>>), S
     Ok((median(&hops), all))
 }
 
-/// The times, by name.
-fn named(t: &mut Times) -> [(&'static str, &mut f64); 10] {
-    [
-        ("take", &mut t.take),
-        ("send", &mut t.send),
-        ("counter", &mut t.counter),
-        ("port", &mut t.port),
-        ("way", &mut t.way),
-        ("taking", &mut t.taking),
-        ("sending", &mut t.sending),
-        ("yields", &mut t.yields),
-        ("wake", &mut t.wake),
-        ("woken", &mut t.woken),
-    ]
-}
-
-fn written(known: &Known) -> Value {
-    let mut times = known.times;
-    let mut all: serde_json::Map<String, Value> =
-        named(&mut times).into_iter().map(|(name, ns)| (name.to_owned(), json!(*ns))).collect();
-    let measured: serde_json::Map<String, Value> =
-        known.measured.iter().map(|(n, ns)| (n.to_string(), json!(ns))).collect();
-    all.insert("processors".into(), json!(known.processors));
-    all.insert("measured".into(), Value::Object(measured));
-    Value::Object(all)
-}
-
+/// The times that have been written, or made up.
 fn read(path: &Path) -> Result<Known, String> {
     let wrong = |what: &str| format!("{}: {what}", path.display());
     let text = std::fs::read_to_string(path).map_err(|e| wrong(&e.to_string()))?;
-    let value: Value = serde_json::from_str(&text).map_err(|e| wrong(&e.to_string()))?;
-    let time = |name: &str| {
-        let found = value[name].as_f64().filter(|t| (0.0..1e12).contains(t));
-        found.ok_or_else(|| wrong(&format!("no time {name:?}, in ns")))
-    };
-    let of = |(n, ns): (&String, &Value)| Some((n.parse().ok().filter(|n| *n > 0)?, ns.as_f64().filter(|t| *t > 0.0)?));
-    let measured: Option<Vec<(usize, f64)>> =
-        value["measured"].as_object().map(|m| m.iter().map(of).collect()).unwrap_or(Some(vec![]));
-    let mut measured = measured.ok_or_else(|| wrong("\"measured\" has a number of senders for each time"))?;
-    measured.sort_by_key(|m| m.0);
-    let mut times = Times::default();
-    for (name, ns) in named(&mut times) {
-        *ns = time(name)?;
+    let known: Known = serde_json::from_str(&text).map_err(|e| wrong(&e.to_string()))?;
+    let times = serde_json::to_value(known.times).map_err(|e| wrong(&e.to_string()))?;
+    let is_time = |ns: &Value| ns.as_f64().is_some_and(|ns| (0.0..1e12).contains(&ns));
+    if !times.as_object().is_some_and(|all| all.values().all(is_time)) {
+        return Err(wrong("the times are in ns"));
     }
-    let processors = value["processors"].as_u64().filter(|n| (1..1 << 20).contains(n));
-    let processors = processors.ok_or_else(|| wrong("no number of \"processors\""))? as usize;
-    Ok(Known { times, processors, measured })
+    if !(1..1 << 20).contains(&known.processors) {
+        return Err(wrong("no number of \"processors\""));
+    }
+    if !known.measured.iter().all(|(senders, ns)| *senders > 0 && *ns > 0.0) {
+        return Err(wrong("\"measured\" has a number of senders for each time"));
+    }
+    Ok(known)
 }
 
 #[cfg(test)]
@@ -325,9 +300,9 @@ mod tests {
     fn what_was_written_is_read() {
         let ns = Times { take: 150.5, send: 99.0, counter: 40.0, port: 41.0, way: 42.0, ..Times::default() };
         let times = Times { taking: 160.0, sending: 99.5, yields: 500.5, wake: 2e4, woken: 4e4, ..ns };
-        let known = Known { times, processors: 2, measured: vec![(8, 200.0), (32, 250.0)] };
+        let known = Known { times, processors: 2, measured: BTreeMap::from([(8, 200.0), (32, 250.0)]) };
         let path = std::env::temp_dir().join(format!("fmpl-times-{}", std::process::id()));
-        std::fs::write(&path, written(&known).to_string()).unwrap();
+        std::fs::write(&path, serde_json::to_string(&known).unwrap()).unwrap();
         let back = read(&path).unwrap();
         assert_eq!((back.times, back.processors, back.measured), (times, 2, known.measured));
         std::fs::write(&path, "{\"take\": 5}").unwrap();

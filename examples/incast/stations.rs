@@ -11,11 +11,12 @@
 //! `src/p2p/any_source/far/road.rs` does: looks while it knows of no room, longer and longer apart; adds one to the counter; keeps a ticket
 //! that there is no room for yet; writes the slot, and looks behind it.
 
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What one thing takes, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// The receiver, for a message that is there.
     pub take: f64,
