@@ -261,7 +261,7 @@ impl Receiver {
     }
 
     fn wait(&self, mut posted: bool) -> Result<()> {
-        let scene = Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq };
+        let scene = self.awaiting();
         let mut waiter = Waiter::new();
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
         let mut post_after = POST_AFTER.min(YIELDS * patience());

@@ -365,6 +365,12 @@ impl Sender {
         misses.set(0);
     }
 
+    /// What it waits for.
+    pub(super) fn waiting(&self, confirm: bool, midway: bool) -> Waiting {
+        let &Sender { ep, lane, slot, seq, len, .. } = self;
+        Waiting { ep, lane, slot, seq, len, confirm, midway }
+    }
+
     /// Waits for the posting, or for the landing, or for the time to spool; returns when the message is sent, in the sense of the
     /// mode. `deadline`: 0 now, `u64::MAX` never.
     pub fn until_sent(&mut self, deadline: u64, timeout: i32) -> Result<()> {
@@ -373,15 +379,7 @@ impl Sender {
 
     fn wait(&mut self, deadline: u64, timeout: i32) -> Result<()> {
         let synchronous = timeout < 0;
-        let scene = Waiting {
-            ep: self.ep,
-            lane: self.lane,
-            slot: self.slot,
-            seq: self.seq,
-            len: self.len,
-            confirm: false,
-            midway: false,
-        };
+        let scene = self.waiting(false, false);
         let mut waiter = Waiter::until((deadline != u64::MAX && deadline != 0).then_some(deadline));
         let mut wants = false;
         let mut late = false;
@@ -430,15 +428,7 @@ impl Sender {
 
     /// A synchronous message is published: waits until its receive is known to be there.
     fn until_confirmed(&self) -> Result<()> {
-        let scene = Waiting {
-            ep: self.ep,
-            lane: self.lane,
-            slot: self.slot,
-            seq: self.seq,
-            len: self.len,
-            confirm: true,
-            midway: false,
-        };
+        let scene = self.waiting(true, false);
         let mut waiter = Waiter::new();
         while !self.confirmed() && !any_index::claim(self.lane, self.slot, self.seq) {
             if !waiter.spin() {

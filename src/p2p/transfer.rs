@@ -310,7 +310,7 @@ impl Sender {
 }
 
 impl Receiver {
-    fn awaiting(&self) -> Awaiting {
+    pub(super) fn awaiting(&self) -> Awaiting {
         Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq }
     }
 

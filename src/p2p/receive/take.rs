@@ -1,6 +1,6 @@
 //! Taking a message that was found: its bytes come over, it is counted, and its sender told.
 
-use super::awaiting::{Awaiting, Splitting};
+use super::awaiting::Splitting;
 use super::short::{annex_of, received_annex};
 use super::*;
 use crate::base::error::error;
@@ -159,8 +159,7 @@ impl Receiver {
     /// Waits for the split line of a message whose landing is there.
     fn until_split(&self, which: usize) -> Result<()> {
         let mut waiter = Waiter::new();
-        let scene =
-            Splitting { wait: Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq }, which };
+        let scene = Splitting { wait: self.awaiting(), which };
         while !is_split(self.lane, which, self.slot, self.seq) {
             if !waiter.spin() {
                 waiter.slow(&scene)?;

@@ -8,7 +8,7 @@ use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, ring_pitch};
 use crate::lane::record::Kind;
 use crate::lane::{Lane, WayTaken};
 use crate::p2p::receive::Receiver;
-use crate::p2p::send::{Sender, Waiting};
+use crate::p2p::send::Sender;
 use crate::wait::Waiter;
 
 /// Messages of more bytes than this leave the inner caches on their way: their chunks lie apart.
@@ -34,8 +34,7 @@ impl Sender {
         // The message is published; from here on it is given up only if the peer dies.
         let consumed = &lane.ring_flag(lane.out, ring, RING_CHUNKS).n;
         let data = lane.ring_data(lane.out, ring);
-        let scene =
-            Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        let scene = self.waiting(true, true);
         let mut from = Cursor::new(self.data, 0);
         // Everything that ever went through it is consumed.
         let mut seen = first;

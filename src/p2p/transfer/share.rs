@@ -10,7 +10,7 @@ use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
 use crate::lane::{SendState, WayTaken};
 use crate::p2p::receive::Receiver;
-use crate::p2p::send::{Sender, Waiting};
+use crate::p2p::send::Sender;
 use crate::wait::Waiter;
 
 impl Sender {
@@ -50,8 +50,7 @@ impl Sender {
         // SYNC POINT: pairs with the acquire in `Receiver::share`.
         t.done_s.store((tag as u64) << 32 | done as u64, Ordering::Release);
         side.theirs.set(pieces - done);
-        let scene =
-            Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        let scene = self.waiting(true, true);
         let mut waiter = Waiter::new();
         loop {
             if self.has_been_copied() {
