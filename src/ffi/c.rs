@@ -7,7 +7,7 @@
 //! Most functions are entries of tables (`entry.rs`). Long because each stands with what the header says of it. Safety is C's: a pointer must be
 //! what its description says, for as long as the call, or the request that it starts, lasts.
 
-#![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them; the parameters' descriptions say the rest
+#![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them, also in `c/`; the parameters' descriptions say the rest
 #![allow(non_camel_case_types)] // C's names
 
 #[macro_use]
@@ -46,8 +46,8 @@ pub use any::*;
 pub use begun::*;
 pub use collective::*;
 pub use counters::*;
-pub(in crate::ffi) use functions::introduce;
 pub use functions::*;
+pub(in crate::ffi) use functions::{introduce, papers};
 pub use grids::*;
 pub use groups::*;
 pub use loans::*;

@@ -1,7 +1,5 @@
 //! The calls of the C interface for messages of any source.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use super::{bitmap, bytes, fmpl_comm};

@@ -1,7 +1,5 @@
 //! The calls of the C interface for counters.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::c_int;
 
 use crate::comm;

@@ -1,8 +1,6 @@
 //! The predefined functions of reductions, as the program names them, passes them, or calls them itself: `fmpl_`, the kind of elements,
 //! the operation. [`predefined`] lists them; what they do is said by [`Operation`](crate::base::kernel::Operation).
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use crate::base::bytes::{Bytes, Room};
@@ -74,18 +72,26 @@ macro_rules! paper_names {
         }
     };
 }
-paper_names! {
-    fmpl_imax: i amax;
-    fmpl_smax: s amax;
-    fmpl_dmax: d amax;
-    fmpl_cmax: c amax;
-    fmpl_zmax: z amax;
-    fmpl_imin: i amin;
-    fmpl_smin: s amin;
-    fmpl_dmin: d amin;
-    fmpl_cmin: c amin;
-    fmpl_zmin: z amin;
+
+/// The paper's names, for a macro: `name: kind operation;`.
+macro_rules! papers {
+    ($then:ident) => {
+        $then! {
+            fmpl_imax: i amax;
+            fmpl_smax: s amax;
+            fmpl_dmax: d amax;
+            fmpl_cmax: c amax;
+            fmpl_zmax: z amax;
+            fmpl_imin: i amin;
+            fmpl_smin: s amin;
+            fmpl_dmin: d amin;
+            fmpl_cmin: c amin;
+            fmpl_zmin: z amin;
+        }
+    };
 }
+pub(in crate::ffi) use papers;
+papers!(paper_names);
 
 pub use reductions::c::{amax as fmpl_camax, amin as fmpl_camin, sum as fmpl_csum};
 pub use reductions::d::{

@@ -1,7 +1,5 @@
 //! Grids of ranks, and exchanges with neighbours on them, in the C interface.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use super::collective::{whole, whole_room};

@@ -1,7 +1,5 @@
 //! Messages that are handed over, in the C interface.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use super::{bitmap, fmpl_comm};

@@ -1,7 +1,5 @@
 //! Messages of the C interface that are prepared once and begun over and over.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use super::fmpl_comm;

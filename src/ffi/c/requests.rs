@@ -1,7 +1,5 @@
 //! Requests of all kinds, completed several at a time.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::c_int;
 
 use super::fmpl_request;

@@ -1,7 +1,5 @@
 //! The calls of the C interface whose message is a sub-matrix or a list of pieces.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use super::{fmpl_block, fmpl_comm, iovec};

@@ -1,7 +1,5 @@
 //! Collective calls of the C interface that do not wait, several of a communicator at a time.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use super::begun::{sides, vector};

@@ -1,7 +1,5 @@
 //! The collective calls of the C interface with messages of different lengths.
 
-#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
-
 use core::ffi::{c_int, c_void};
 
 use super::collective::{whole, whole_room};

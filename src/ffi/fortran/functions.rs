@@ -2,7 +2,7 @@
 
 use super::entry::{Buffer, Data, In};
 use crate::base::kernel::{Kind, Operation, Predefined, predefined};
-use crate::ffi::c;
+use crate::ffi::c::{self, papers};
 
 /// As Fortran calls one.
 pub(in crate::ffi) type Subroutine = unsafe extern "C" fn(Buffer, Data, In);
@@ -57,15 +57,4 @@ macro_rules! paper_names {
         }
     };
 }
-paper_names! {
-    fmpl_imax: i amax;
-    fmpl_smax: s amax;
-    fmpl_dmax: d amax;
-    fmpl_cmax: c amax;
-    fmpl_zmax: z amax;
-    fmpl_imin: i amin;
-    fmpl_smin: s amin;
-    fmpl_dmin: d amin;
-    fmpl_cmin: c amin;
-    fmpl_zmin: z amin;
-}
+papers!(paper_names);
