@@ -139,14 +139,7 @@ pub fn configure(config: &Config, past: usize, ahead: usize) {
 /// The loop in use.
 #[inline(always)]
 pub fn chosen() -> Loop {
-    match CHOSEN.get() {
-        5 => Loop::Avx512,
-        4 => Loop::Avx2,
-        3 => Loop::Sse2,
-        2 => Loop::Portable,
-        1 => Loop::Libc,
-        _ => choose(),
-    }
+    Loop::from_number(CHOSEN.get() as u8).unwrap_or_else(choose)
 }
 
 #[cold]
