@@ -34,6 +34,7 @@ use crate::base::error::{Code, Result, error};
 use crate::base::lock::Mutex;
 use crate::base::named::Named;
 use crate::base::unwinding::{NoWayOut, Panic};
+use crate::base::variants::variants;
 use crate::fabric::shm::peer::Peer;
 #[cfg(loom)]
 use crate::fabric::shm::region::Mapping;
@@ -89,26 +90,26 @@ unsafe impl Sync for Team {}
 // SAFETY: as above.
 unsafe impl Send for Team {}
 
-/// Why a team has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(super) enum Reason {
-    /// A member has died.
-    Died = 1,
-    /// A member has finalized without making the call.
-    Finalized = 2,
-    /// A member's buffer cannot be read or written by another process.
-    Fault = 3,
-    /// A member has left the call by a panic of its function.
-    Panicked = 4,
-    /// A rank that may be on another node has died or left; its number in the world follows.
-    Elsewhere = 5,
-    /// A member makes the call with another length than a second one, whose number follows: see [`Team::lengths_differ`].
-    Lengths = 6,
-    /// A member makes another call than a second one, whose number follows, or with a length that leads it another way.
-    Calls = 7,
-    /// What a member has said is not what it wrote: some member has damaged the shared memory.
-    Damaged = 8,
+variants! {
+    /// Why a team has failed.
+    pub(super) enum Reason: u32 {
+        /// A member has died.
+        Died = 1,
+        /// A member has finalized without making the call.
+        Finalized = 2,
+        /// A member's buffer cannot be read or written by another process.
+        Fault = 3,
+        /// A member has left the call by a panic of its function.
+        Panicked = 4,
+        /// A rank that may be on another node has died or left; its number in the world follows.
+        Elsewhere = 5,
+        /// A member makes the call with another length than a second one, whose number follows: see [`Team::lengths_differ`].
+        Lengths = 6,
+        /// A member makes another call than a second one, whose number follows, or with a length that leads it another way.
+        Calls = 7,
+        /// What a member has said is not what it wrote: some member has damaged the shared memory.
+        Damaged = 8,
+    }
 }
 
 impl Team {

@@ -172,17 +172,8 @@ impl Team {
 
     #[cold]
     fn explain_as(&self, word: u64, call: &str) -> Error {
-        let reason = match word >> 32 {
-            1 => Reason::Died,
-            2 => Reason::Finalized,
-            4 => Reason::Panicked,
-            5 => Reason::Elsewhere,
-            6 => Reason::Lengths,
-            3 => Reason::Fault,
-            7 => Reason::Calls,
-            // No member says anything else.
-            _ => Reason::Damaged,
-        };
+        // No member says anything else.
+        let reason = Reason::from_number((word >> 32) as u32).unwrap_or(Reason::Damaged);
         if matches!(reason, Reason::Lengths | Reason::Calls) {
             return self.differs(word, reason == Reason::Lengths, call);
         }
@@ -192,30 +183,22 @@ impl Team {
     }
 
     fn error(&self, reason: Reason, rank: u32, call: &str) -> Error {
-        let (me, comm) = (self.ep.rank, Named(self.comm));
-        match reason {
-            Reason::Died => {
-                error!(Code::Peer, "rank {me}: {call} (communicator {comm}): rank {rank} has died")
+        let (code, what) = match reason {
+            Reason::Died => (Code::Peer, format!("rank {rank} has died")),
+            Reason::Elsewhere => (Code::Peer, format!("rank {rank} has died, or the way to it is lost")),
+            Reason::Finalized => (Code::Peer, format!("rank {rank} has finalized")),
+            Reason::Damaged => {
+                (Code::Peer, format!("what rank {rank} has offered there has been damaged by some member"))
             }
-            Reason::Elsewhere => error!(
-                Code::Peer,
-                "rank {me}: {call} (communicator {comm}): rank {rank} has died, or the way to it is lost"
-            ),
-            Reason::Finalized => {
-                error!(Code::Peer, "rank {me}: {call} (communicator {comm}): rank {rank} has finalized")
-            }
-            Reason::Damaged => error!(
-                Code::Peer,
-                "rank {me}: {call} (communicator {comm}): what rank {rank} has offered there has been damaged by some member"
-            ),
-            Reason::Panicked => {
-                error!(Code::Peer, "rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked")
-            }
-            Reason::Lengths | Reason::Calls | Reason::Fault => error!(
+            Reason::Panicked => (Code::Peer, format!("the function of rank {rank} has panicked")),
+            Reason::Lengths | Reason::Calls | Reason::Fault => (
                 Code::Argument,
-                "rank {me}: {call} (communicator {comm}): the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"
+                format!(
+                    "the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"
+                ),
             ),
-        }
+        };
+        error!(code, "rank {}: {call} (communicator {}): {what}", self.ep.rank, Named(self.comm))
     }
 
     /// A member makes the call with `theirs` bytes, which are not as many as this one's: the team fails; the error to return.
