@@ -242,6 +242,8 @@ crossovers! {
         "the size of the pieces that are handed on along a chain between nodes";
     coll_far_allreduce_halving FMPL_COLL_FAR_ALLREDUCE_HALVING: Team, Bytes =
         "from this size on an allreduce between nodes halves its vectors";
+    mcast_tree FMPL_MCAST_TREE: Team, Bytes =
+        "below this size a multicast between few nodes goes from its master to each, from it on down a tree";
     mcast_doubling FMPL_MCAST_DOUBLING: Team, Bytes =
         "from this size on a multicast between nodes is scattered, and gathered by doubling";
     mcast_ring FMPL_MCAST_RING: Team, Bytes = "from this size on a multicast between nodes is scattered, and gathered round a ring";

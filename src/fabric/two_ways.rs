@@ -53,16 +53,16 @@ impl TwoWays {
     /// Hands over what comes by connections. The thread of the fabric is called for it: it may be aside, since others do the calling.
     fn collect_connected(
         &self,
-        collect: impl FnOnce(&mut dyn FnMut(Arrived<'_>)) -> Result<()>,
+        collect: impl FnOnce(&mut dyn FnMut(Arrived<'_>)) -> Result<bool>,
         with: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut some = false;
-        collect(&mut |arrived| {
+        let came = collect(&mut |arrived| {
             some = true;
             with(arrived);
         })?;
         self.datagrams.has_come(some);
-        Ok(())
+        Ok(came)
     }
 }
 
@@ -91,6 +91,7 @@ impl Device for TwoWays {
             reads_early: a.reads_early && b.reads_early,
             is_driven: a.is_driven || b.is_driven,
             has_annexes: a.has_annexes && b.has_annexes,
+            appends: a.appends && b.appends,
         }
     }
     fn domain(&self) -> &Arc<Domain> {
@@ -125,11 +126,11 @@ impl Device for TwoWays {
 
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
         self.datagrams.collect(with)?;
-        self.collect_connected(|with| self.connected.collect(with), with)
+        self.collect_connected(|with| self.connected.collect(with).map(|()| false), with).map(drop)
     }
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
-        self.datagrams.drive(with)?;
-        self.collect_connected(|with| self.connected.drive(with), with)
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+        let came = self.datagrams.drive(with)?;
+        Ok(self.collect_connected(|with| self.connected.drive(with), with)? || came)
     }
     fn arm(&self) -> Result<()> {
         self.datagrams.arm()?;

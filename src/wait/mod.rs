@@ -60,8 +60,8 @@ const YIELDS_CORE: u64 = 1;
 /// What comes from other nodes goes on only while somebody calls the network.
 const DRIVES: u64 = 2;
 
-/// Calls the network.
-pub type Drive = Arc<dyn Fn() + Send + Sync>;
+/// Calls the network; `true`: something has come.
+pub type Drive = Arc<dyn Fn() -> bool + Send + Sync>;
 static DRIVE: RwLock<Option<Drive>> = RwLock::new(None);
 
 /// From now on each turn of a wait does this; `None`: nothing.
@@ -95,13 +95,15 @@ fn interrupted() -> Option<Error> {
 #[inline(never)]
 fn turn() {
     let turns = TURNS.get();
+    let mut came = false;
     if turns & DRIVES != 0 {
         // Held while it runs: who takes it away waits until nobody is in there.
         if let Some(drive) = &*DRIVE.read().unwrap_or_else(PoisonError::into_inner) {
-            drive();
+            came = drive();
         }
     }
-    if turns & YIELDS_CORE != 0 {
+    // Others have the core while nothing comes: what has come is looked at first, since it may be their turn for long.
+    if turns & YIELDS_CORE != 0 && !came {
         yield_core();
     }
 }

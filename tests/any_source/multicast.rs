@@ -153,7 +153,7 @@ pub fn groups() {
         }
     }
     // In each form between nodes.
-    for form in ["tree", "chain", "ring", "doubling"] {
+    for form in ["flat", "tree", "chain", "ring", "doubling"] {
         let rounds = if crate::ranks::long() { 48 } else { 20 };
         let job = |ranks| Job::new(ranks, "groups").settings("FMPL_NETWORK=tcp").env("ROUNDS", rounds);
         let job = |ranks| job(ranks).env("FMPL_MCAST_FAR", form);

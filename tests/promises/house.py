@@ -11,6 +11,7 @@ HOUSE_NEW = [
     ("src/p2p/far/forget.rs", "the same: what is under way"),
     ("src/lane/table/doors.rs", "the same: lanes that may go"),
     ("src/comm/claim/elsewhere.rs", "the same: claims of peers on other nodes"),
+    ("src/p2p/any_source/far/road/several.rs", "several told at once of a multicast between nodes"),
     ("src/p2p/ghosts.rs", "ranks that one process answers for"),
     ("src/p2p/ghosts/", "the same: their part in the protocol"),
     ("src/p2p/group/words.rs", "ranks of communicators once on a node"),

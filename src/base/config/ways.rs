@@ -171,6 +171,8 @@ named! {
         Ring = "ring",
         /// In parts down the tree, which then are exchanged between blocks of nodes that double.
         Doubling = "doubling",
+        /// From the master to each node.
+        Flat = "flat",
     }
 
     /// How an allreduce works between nodes.

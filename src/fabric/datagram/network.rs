@@ -117,7 +117,7 @@ impl Device for Datagrams {
         self.home.carrier.network()
     }
     fn limits(&self) -> Limits {
-        limits(SILENCE_NS, false)
+        limits(SILENCE_NS)
     }
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
@@ -157,7 +157,7 @@ impl Device for Datagrams {
         Ok(())
     }
 
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         self.home.sleeper.is_driven();
         self.home.receive();
         if self.home.has_something() {
@@ -167,7 +167,7 @@ impl Device for Datagrams {
         }
         let some = self.home.news.take(with);
         self.home.sleeper.has_come(some);
-        Ok(())
+        Ok(false)
     }
 
     fn arm(&self) -> Result<()> {

@@ -75,10 +75,18 @@ impl Arrivals {
         }
     }
 
-    /// A part of that, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise.
-    pub fn drive(&self) {
-        let Ok(mut pending) = self.pending.try_lock() else { return };
-        self.is_collected(self.device.drive(&mut |arrived| self.take_in(&mut pending, arrived)));
+    /// A part of that, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise. `true`: something has come.
+    pub fn drive(&self) -> bool {
+        let Ok(mut pending) = self.pending.try_lock() else { return false };
+        let driven = self.device.drive(&mut |arrived| self.take_in(&mut pending, arrived));
+        let came = matches!(driven, Ok(true));
+        self.is_collected(driven.map(drop));
+        came
+    }
+
+    /// The same of who waits for one peer, where there are others.
+    pub fn drive_others(&self) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len() > 1 && self.drive()
     }
 
     /// What comes by this pair is the peer's from now on, and its [`COUNTED`] are counted there.

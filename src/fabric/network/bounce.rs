@@ -33,6 +33,12 @@ impl Bounce<'_> {
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.run().part(at, 8).words()[0]
     }
+    /// A write that a [read](Bounce::post) of the same peer follows at once, with which it may go.
+    pub(crate) fn post_followed(&self, link: &Link, at: usize, len: usize, remote: Place) -> Result<u64> {
+        let last = if link.limits().reads_early { Last::Followed } else { Last::No };
+        // SAFETY: as in `post`.
+        unsafe { link.bulk(true, last, &[self.piece(at, len)], remote) }
+    }
     /// [`Link::bulk`] of a part of it. It is waited for before the part is used again, and before the buffer is given back.
     pub(crate) fn post(
         &self,
@@ -47,10 +53,28 @@ impl Bounce<'_> {
     }
     /// [`Link::atomic`], to its end: what was there.
     pub(crate) fn change(&self, link: &Link, change: Change, remote: Place) -> Result<u64> {
-        // SAFETY: a word of the buffer, which is registered, and left alone until the wait is over.
-        let ticket = unsafe { link.atomic(change, self.piece(0, 8), remote)? };
+        let ticket = self.post_change(link, change, 0, remote)?;
         link.wait(ticket)?;
         Ok(self.word(0))
+    }
+    fn post_change(&self, link: &Link, change: Change, at: usize, remote: Place) -> Result<u64> {
+        // SAFETY: a word of the buffer, which is registered, and left alone until it is waited for.
+        unsafe { link.atomic(change, self.piece(at, 8), remote) }
+    }
+    /// Starts to append what lies at an offset of the buffer, so many bytes; what the word was comes to another offset. A read follows at once.
+    pub(crate) fn post_append(
+        &self,
+        link: &Link,
+        what: (u64, u32),
+        (old, at, len): (usize, usize, usize),
+        remote: Place,
+    ) -> Result<u64> {
+        // SAFETY: parts of the buffer, which is registered, and left alone until the read behind it is over.
+        unsafe { link.append(what, [self.piece(old, 8), self.piece(at, len)], remote) }
+    }
+    /// Starts to add one; what was there comes to an offset of the buffer, and is waited for as with [`post`](Bounce::post).
+    pub(crate) fn post_draw(&self, link: &Link, at: usize, remote: Place) -> Result<u64> {
+        self.post_change(link, Change::Add(1), at, remote)
     }
     /// Adds one: what was there.
     pub fn draw(&self, link: &Link, remote: Place) -> Result<u64> {

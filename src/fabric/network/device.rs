@@ -141,6 +141,8 @@ pub struct Limits {
     pub is_driven: bool,
     /// A posting costs more than the memory of annexes between nodes, and the copies out of them.
     pub has_annexes: bool,
+    /// It can [append](What::Append).
+    pub appends: bool,
 }
 
 /// What registers memory with a device.
@@ -218,9 +220,10 @@ pub trait Device: Send + Sync {
     }
     /// Hands over what has come; one thread at a time. An error: nothing comes any more.
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()>;
-    /// A part of that, of which all comes in turn: what a turn of a wait does, so that what peers ask for goes on.
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
-        self.collect(with)
+    /// A part of that, of which all comes in turn: what a turn of a wait does, so that what peers ask for goes on. `true`: bytes have come, and
+    /// perhaps what is waited for; where that is not known, `false`.
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+        self.collect(with).map(|()| false)
     }
     /// The next to come ends a [sleep](Device::sleep). What came before is to be [collected](Device::collect) afterwards, once more.
     fn arm(&self) -> Result<()>;
@@ -266,6 +269,15 @@ pub enum What {
     Read,
     /// A word there is changed, and what it was is written to the data.
     Change(Change),
+    /// Where a word there is `expected`, it is one more, and what the second of two pieces has, [`RECORD_MOST`] bytes at most, is written `at`
+    /// bytes behind it. What it was is written to the first piece. For who takes a number, and fills the place that has it. The second piece is
+    /// the caller's again when it is posted.
+    Append {
+        /// What the word is to be.
+        expected: u64,
+        /// Bytes from the word on.
+        at: u32,
+    },
 }
 
 /// This side's part of a request.

@@ -513,6 +513,7 @@ impl Device for Simulated {
             reads_early,
             is_driven: false,
             has_annexes,
+            appends: false,
         }
     }
     fn domain(&self) -> &Arc<Domain> {

@@ -141,8 +141,13 @@ impl Ofi {
         LONGEST.min(endpoint.max_msg_size).min(in_order) as u32
     }
 
-    /// Hands over what has come to a queue; was it anything?
-    fn collect_from(&self, (queue, connection): Inlet, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+    /// Hands over what has come to a queue; was it anything that the thread deals with? `came`: something has come.
+    fn collect_from(
+        &self,
+        (queue, connection): Inlet,
+        came: &mut bool,
+        with: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<bool> {
         let mut entries = [CqEntry::NONE; 32];
         let (mut n, mut some) = (entries.len(), false);
         while n == entries.len() {
@@ -155,6 +160,7 @@ impl Ofi {
                 }
             };
             n = queue.read(&mut entries, &mut failed)?;
+            *came |= n > 0;
             for entry in &entries[..n] {
                 some |= self.take(entry, connection.as_deref(), with);
             }
@@ -178,11 +184,11 @@ impl Ofi {
         }
     }
 
-    fn all(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+    fn all(&self, came: &mut bool, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         let mut some = false;
         for at in 0.. {
             let Some(inlet) = self.inlets.nth(at) else { break };
-            some |= self.collect_from(inlet, with)?;
+            some |= self.collect_from(inlet, came, with)?;
         }
         Ok(some)
     }
@@ -236,6 +242,7 @@ impl Device for Ofi {
             reads_early: self.net.offer.is_ordered(),
             is_driven: true,
             has_annexes: self.net.offer.is_ordered(),
+            appends: false,
         }
     }
     fn domain(&self) -> &Arc<Domain> {
@@ -321,26 +328,27 @@ impl Device for Ofi {
         if !self.inlets.sleeper.is_caller() {
             self.inlets.sleeper.is_driven();
         }
-        let some = self.all(with)?;
+        let some = self.all(&mut false, with)?;
         self.collected(some)
     }
 
     /// Each queue is asked by a call of the system, even if the provider deals with all that has come when one of them is (so do newer ones over
     /// sockets): a few of connections at a time, that of datagrams seldom.
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         let turn = self.inlets.sleeper.is_driven();
-        let mut some = false;
+        let (mut some, mut came) = (false, false);
         if turn.is_multiple_of(TURNS) {
-            some |= self.all(with)?;
+            some |= self.all(&mut came, with)?;
             self.inlets.connections().iter().for_each(|connection| connection.turn());
         } else {
             for inlet in self.inlets.few(turn as usize).into_iter().flatten() {
                 let connection = inlet.1.clone();
-                some |= self.collect_from(inlet, with)?;
+                some |= self.collect_from(inlet, &mut came, with)?;
                 connection.into_iter().for_each(|connection| connection.turn());
             }
         }
-        self.collected(some)
+        self.collected(some)?;
+        Ok(came)
     }
 
     fn arm(&self) -> Result<()> {

@@ -30,7 +30,10 @@ pub(in crate::fabric) enum Kind {
     Add,
     /// or which is replaced by the second.
     Swap,
-    /// What a read or a change wanted is behind it.
+    /// A word there is one more if it is the one behind the header, and then the bytes behind that are written as many bytes behind the word as the
+    /// number says.
+    Append,
+    /// What a read, a change or such a one wanted is behind it.
     Answer,
     /// The request, and all before it, are over.
     Over,
@@ -38,8 +41,17 @@ pub(in crate::fabric) enum Kind {
     Refused,
 }
 
-const KINDS: [Kind; 8] =
-    [Kind::Write, Kind::WriteWithNumber, Kind::Read, Kind::Add, Kind::Swap, Kind::Answer, Kind::Over, Kind::Refused];
+const KINDS: [Kind; 9] = [
+    Kind::Write,
+    Kind::WriteWithNumber,
+    Kind::Read,
+    Kind::Add,
+    Kind::Swap,
+    Kind::Answer,
+    Kind::Over,
+    Kind::Refused,
+    Kind::Append,
+];
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +100,7 @@ impl Header {
     pub fn follows(&self) -> usize {
         match self.kind {
             Kind::Write | Kind::WriteWithNumber | Kind::Answer => self.len as usize,
+            Kind::Append => self.len as usize + 8,
             Kind::Add | Kind::Swap => 16,
             Kind::Read | Kind::Over | Kind::Refused => 0,
         }

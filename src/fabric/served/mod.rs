@@ -26,8 +26,8 @@ const LONGEST: u32 = 1 << 20;
 /// Registering is little more than a note here.
 const COPY_MOST: u32 = 512;
 
-/// What such a network can, whose pair has failed after so long without an answer; `reads_early`: as it is said there.
-pub(super) fn limits(silence_ns: u64, reads_early: bool) -> Limits {
+/// What such networks have in common, whose pair has failed after so long without an answer; and no more.
+pub(super) fn limits(silence_ns: u64) -> Limits {
     Limits {
         longest: LONGEST,
         write_most: LONGEST,
@@ -36,8 +36,9 @@ pub(super) fn limits(silence_ns: u64, reads_early: bool) -> Limits {
         atomics: Atomics::Both,
         silence_ns,
         holds_pages: false,
-        reads_early,
+        reads_early: false,
         is_driven: true,
-        has_annexes: reads_early,
+        has_annexes: false,
+        appends: false,
     }
 }

@@ -167,12 +167,18 @@ impl Connection {
         Ok(true)
     }
 
-    /// Posts a read or a change, which waits for its answer.
+    /// Posts what waits for its answer.
     fn post_read(&self, out: &mut Out, request: &Request<'_>, header: Header) -> Result<bool> {
-        let Data::Pieces(pieces) = request.data else {
+        let Data::Pieces(mut pieces) = request.data else {
             return Err(Error::new(Code::Unsupported, "what is read goes to pieces of memory"));
         };
-        let (id, len) = (request.id, header.len as usize);
+        let mut record: &[u8] = &[];
+        if let (What::Append { .. }, [old, new]) = (request.what, pieces) {
+            // SAFETY: the caller's, and left alone until this is over.
+            record = unsafe { std::slice::from_raw_parts(new.addr as *const u8, new.len as usize) };
+            pieces = std::slice::from_ref(old);
+        }
+        let (id, len) = (request.id, pieces.iter().map(|piece| piece.len as usize).sum());
         let mut asked = Asked { id, len, pieces: [Piece { addr: 0, len: 0, lkey: 0 }; PIECES as usize] };
         asked.pieces[..pieces.len()].copy_from_slice(pieces);
         let mut reads = lock(&self.reads);
@@ -186,14 +192,19 @@ impl Connection {
         let (kind, words) = match request.what {
             What::Change(Change::Add(n)) => (Kind::Add, [n, 0]),
             What::Change(Change::Swap(expected, new)) => (Kind::Swap, [expected, new]),
+            What::Append { expected, .. } => (Kind::Append, [expected, 0]),
             _ => (Kind::Read, [0; 2]),
         };
-        let header = Header { kind, ..header };
-        let mut bytes = [0; HEADER + 16];
+        let mut header = Header { kind, ..header };
+        if let What::Append { at, .. } = request.what {
+            (header.len, header.number) = (record.len() as u32, at);
+        }
+        let mut bytes = [0; HEADER + 8 + RECORD_MOST];
         bytes[..HEADER].copy_from_slice(&header.encode());
         bytes[HEADER..][..8].copy_from_slice(&words[0].to_le_bytes());
-        bytes[HEADER + 8..].copy_from_slice(&words[1].to_le_bytes());
-        self.push_bytes(out, &bytes[..HEADER + header.follows()], false);
+        bytes[HEADER + 8..][..8].copy_from_slice(&words[1].to_le_bytes());
+        bytes[HEADER + 8..][..record.len()].copy_from_slice(record);
+        self.push_bytes(out, &bytes[..HEADER + header.follows()], request.later);
         Ok(true)
     }
 
@@ -274,7 +285,7 @@ impl Pair for Connection {
         match what {
             What::Write => {}
             What::WriteWithNumber(number) => (header.kind, header.number) = (Kind::WriteWithNumber, number),
-            What::Read | What::Change(_) => return self.post_read(out, request, header),
+            What::Read | What::Change(_) | What::Append { .. } => return self.post_read(out, request, header),
         }
         out.last = id;
         if signaled {

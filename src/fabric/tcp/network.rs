@@ -205,8 +205,9 @@ impl Tcp {
         some
     }
 
-    /// Asks the system which sockets have something, and deals with it. `all`: whoever calls goes away. Were there datagrams?
-    fn look(&self, all: bool, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
+    /// Asks the system which sockets have something, and deals with it. `all`: whoever calls goes away; `came`: something has come by a
+    /// connection. Were there datagrams?
+    fn look(&self, all: bool, came: &mut bool, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
         let mut events = [Event { events: 0, u64: 0 }; 32];
         let mut some = false;
         for event in self.home.watch.look(&mut events) {
@@ -221,7 +222,7 @@ impl Tcp {
                         connection.flush();
                     }
                     if what & !(libc::EPOLLOUT as u32) != 0 {
-                        connection.receive(all);
+                        *came |= connection.receive(all);
                     }
                 }
             }
@@ -260,7 +261,7 @@ impl Device for Tcp {
         "tcp".into()
     }
     fn limits(&self) -> Limits {
-        limits(SILENCE_NS, true)
+        Limits { reads_early: true, has_annexes: true, appends: true, ..limits(SILENCE_NS) }
     }
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
@@ -299,7 +300,7 @@ impl Device for Tcp {
     }
 
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
-        let mut some = self.look(true, with);
+        let mut some = self.look(true, &mut false, with);
         if self.home.owing.load(Ordering::Relaxed) > 0 {
             self.pay_all();
         }
@@ -311,17 +312,17 @@ impl Device for Tcp {
         Ok(())
     }
 
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         let turn = self.home.sleeper.is_driven();
         let few = if turn.is_multiple_of(TURNS) { None } else { self.home.few() };
-        let mut some = false;
+        let (mut some, mut came) = (false, false);
         match few {
             Some(few) => few.into_iter().flatten().for_each(|connection| {
-                connection.receive(false);
+                came |= connection.receive(false);
                 connection.turn();
             }),
             None => {
-                some |= self.look(false, with);
+                some |= self.look(false, &mut came, with);
                 if self.home.owing.load(Ordering::Relaxed) > 0 {
                     self.home.everyone().iter().for_each(|connection| connection.turn());
                 }
@@ -329,7 +330,7 @@ impl Device for Tcp {
         }
         some |= self.home.news.take(with);
         self.home.sleeper.has_come(some);
-        Ok(())
+        Ok(came)
     }
 
     fn arm(&self) -> Result<()> {

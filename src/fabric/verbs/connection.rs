@@ -11,7 +11,7 @@ use super::device::Port;
 use super::ffi::{Atomic, Gid, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::protection::Protection;
 use super::queue_pair::{Depth, QueuePair, Remote, SharedReceives, first_packet};
-use crate::base::error::Result;
+use crate::base::error::{Code, Error, Result};
 use crate::fabric::network::device::{
     Access, Change, Completion, Data, End, OPAQUE, Pair, Piece, Place, RECORD_MOST, Request, Status, What,
 };
@@ -98,6 +98,7 @@ impl Connection {
             What::Read => (opcode::RDMA_READ, rdma),
             What::Change(Change::Add(n)) => (opcode::ATOMIC_FETCH_AND_ADD, atomic(n, 0)),
             What::Change(Change::Swap(expected, new)) => (opcode::ATOMIC_CMP_AND_SWP, atomic(expected, new)),
+            What::Append { .. } => return Err(Error::new(Code::Unsupported, "a device cannot append")),
         };
         let mut flags = if request.signaled { SendFlags::SIGNALED } else { SendFlags::empty() };
         let mut one;

@@ -180,6 +180,7 @@ impl Device for Verbs {
             reads_early: false,
             is_driven: false,
             has_annexes: false,
+            appends: false,
         }
     }
     fn domain(&self) -> &Arc<Domain> {

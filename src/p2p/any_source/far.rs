@@ -55,7 +55,7 @@ use crate::p2p::far::{Remote, fetch_words, transfer};
 use crate::p2p::spool::PAGE;
 
 use host::Host;
-pub use road::{FarRoad, Moved, Payload};
+pub use road::{FarRoad, Moved, Payload, place_at_all};
 pub(in crate::p2p::any_source) use road::{HOST_AT, PAUSE_NS};
 
 const SENT_AT: usize = 0;

@@ -28,7 +28,7 @@
 //! | `chunks`, `spread` | how long data goes through the block; on which cores |
 //! | `early` | what tells of multicasts before it is asked for |
 //! | `wide`, `note` | from node to node: what is shared, tells, acknowledges |
-//! | `forms`, `gather` | the ways from node to node; a message in parts |
+//! | `forms`, `pieces`, `gather` | the ways from node to node; a message piece by piece, and in parts |
 //! | `held`, `holder` | blocks of such multicasts: of this process, of others |
 
 mod chunks;
@@ -39,6 +39,7 @@ mod held;
 mod holder;
 mod member;
 mod note;
+mod pieces;
 mod record;
 mod spread;
 mod waiting;
@@ -59,6 +60,7 @@ pub(super) use member::{follow_news, incoming};
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
 use super::check_buffer;
+use super::far::place_at_all;
 use super::key_of;
 use super::receive::Incoming;
 use super::send::Message;
@@ -275,6 +277,24 @@ fn take(ep: &'static Endpoint, comm: i32, bytes: usize, charge: usize) -> Result
 /// Tells a rank of the communicator where a multicast is.
 fn tell(ep: &'static Endpoint, context: &Context, rank: u32, told: Told, inc: Option<&Incoming>) -> Result<()> {
     tell_words(ep, context, rank, &told.words(), inc)
+}
+
+/// Tells some ranks the same, all at once where that can be. An error: the first has not been told. Of one of the others that is gone the
+/// master's wait finds out.
+fn tell_all(ep: &'static Endpoint, context: &Context, ranks: &[u32], words: &[u64]) -> Result<()> {
+    let mut told = vec![false; ranks.len()];
+    if ranks.len() > 1 {
+        let out = |rank: &u32| ep.any_source.outgoing.find(key_of(context.handle, *rank as i32, index_of(context)));
+        let roads: Vec<_> = ranks.iter().map(|rank| out(rank).and_then(|out| out.road())).collect();
+        Run::with_bytes(words, |data| place_at_all(ep, &roads, data, &mut told));
+    }
+    for (n, rank) in ranks.iter().enumerate().filter(|(n, _)| !told[*n]) {
+        let done = tell_words(ep, context, *rank, words, None);
+        if told.iter().all(|told| !told) && n == 0 {
+            done?;
+        }
+    }
+    Ok(())
 }
 
 /// Sends a rank a message of the library's own, which is read before this returns. `inc`: the own ring of such messages, if this thread has it

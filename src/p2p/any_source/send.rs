@@ -105,6 +105,11 @@ impl Outgoing {
         self.unplaced.load(Ordering::Acquire) != 0
     }
 
+    /// The way to a ring on another node.
+    pub(super) fn road(&self) -> Option<&FarRoad> {
+        if let Way::Far(road) = &self.way { Some(road) } else { None }
+    }
+
     /// Is it this process's own ring?
     fn is_own(&self) -> bool {
         matches!(&self.way, Way::Near(near) if near.peer.is_none())

@@ -123,7 +123,7 @@ pub struct Options {
     /// Ranks that a multicast goes to, from 1 on, in place of every other one (mcast)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=63))]
     members: Option<u8>,
-    /// FMPL's multicasts between nodes also in each of these forms: tree, chain, ring, doubling (mcast)
+    /// FMPL's multicasts between nodes also in each of these forms: flat, tree, chain, ring, doubling (mcast)
     #[arg(long, value_delimiter = ',', value_name = "FORM")]
     forms: Vec<String>,
     /// Number of ranks, in place of the benchmark's own

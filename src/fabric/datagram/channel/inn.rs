@@ -217,7 +217,7 @@ impl Channel {
             }
             Kind::Answer => self.is_answered(state, header, body)?,
             Kind::Refused => self.fail(state, Status::Refused, libc::EACCES),
-            Kind::Over => return Err(Not::Possible),
+            Kind::Over | Kind::Append => return Err(Not::Possible),
         }
         state.inn.apply();
         state.owed = state.owed.saturating_add(body.len() as u32 + OVERHEAD);

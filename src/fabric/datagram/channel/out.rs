@@ -224,6 +224,7 @@ impl Channel {
         let Request { id, what, data, to: place, signaled, later } = *request;
         let mut header = Header { asks: signaled, rkey: place.rkey, addr: place.addr, ..Header::bare(Kind::Write, id) };
         let (body, len) = match (data, what) {
+            (_, What::Append { .. }) => return Err(Error::new(Code::Unsupported, "datagrams cannot append")),
             (Data::Record(_), What::Read | What::Change(_)) | (Data::Pieces([]), What::Change(_)) => {
                 return Err(Error::new(Code::Unsupported, "what is read goes to pieces of memory"));
             }
@@ -246,7 +247,7 @@ impl Channel {
         header.kind = match what {
             What::Write => Kind::Write,
             What::WriteWithNumber(_) => Kind::WriteWithNumber,
-            What::Read => Kind::Read,
+            What::Read | What::Append { .. } => Kind::Read,
             What::Change(Change::Add(_)) => Kind::Add,
             What::Change(Change::Swap(..)) => Kind::Swap,
         };

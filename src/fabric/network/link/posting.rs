@@ -420,4 +420,16 @@ impl Link {
         posted.count(true, 8);
         self.post(&mut posted, What::Change(change), Data::Pieces(&[Piece { len: 8, ..old }]), remote, How::Asking)
     }
+
+    /// Starts to [append](What::Append) to a word of the peer's, where the network [can](super::super::device::Limits::appends): what was there
+    /// goes to `old`, eight bytes. A [read](Link::bulk) follows at once, and is waited for.
+    ///
+    /// # Safety
+    /// `old` stays registered, and unread, until that is over.
+    pub unsafe fn append(&self, (expected, at): (u64, u32), [old, new]: [Piece; 2], remote: Place) -> Result<u64> {
+        let mut posted = self.lock_up()?;
+        posted.count(true, 8);
+        let (what, pieces) = (What::Append { expected, at }, [Piece { len: 8, ..old }, new]);
+        self.post(&mut posted, what, Data::Pieces(&pieces), remote, How::Later)
+    }
 }

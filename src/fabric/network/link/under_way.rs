@@ -148,7 +148,8 @@ impl Link {
 
     fn wait_until(&self, ticket: u64, over: impl Fn() -> bool) -> Result<()> {
         // Where peers carry requests out themselves, the one that is waited for may have no core.
-        let spins = if self.limits().is_driven { DRIVEN_SPINS } else { SPINS };
+        let driven = self.limits().is_driven;
+        let spins = if driven { DRIVEN_SPINS } else { SPINS };
         let mut turns = 0u32;
         let mut failed_ns = 0;
         while !over() {
@@ -168,7 +169,10 @@ impl Link {
                 self.tend();
             }
             if turns.is_multiple_of(spins) {
-                yield_core();
+                // What other peers want of this process meanwhile may be what this peer waits for. What has come is looked at first.
+                if !(driven && self.arrivals.drive_others()) {
+                    yield_core();
+                }
             } else {
                 spin_loop();
             }

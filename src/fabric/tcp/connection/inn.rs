@@ -121,16 +121,24 @@ fn fill(asked: &Asked, mut bytes: &[u8]) {
     }
 }
 
+/// The answer that says what a word was.
+fn answer_of_word(id: u64, old: u64) -> [u8; HEADER + 8] {
+    let mut bytes = [0; HEADER + 8];
+    bytes[..HEADER].copy_from_slice(&Header { len: 8, ..Header::bare(Kind::Answer, id) }.encode());
+    bytes[HEADER..].copy_from_slice(&old.to_ne_bytes());
+    bytes
+}
+
 impl Connection {
-    /// Takes what has come. `all`: whoever calls goes away, so the other end is told at once of what is over.
-    pub fn receive(&self, all: bool) {
-        let Some(fd) = self.fd() else { return };
-        let Ok(mut inn) = self.inn.try_lock() else { return };
+    /// Takes what has come; has something? `all`: whoever calls goes away, so the other end is told at once of what is over.
+    pub fn receive(&self, all: bool) -> bool {
+        let Some(fd) = self.fd() else { return false };
+        let Ok(mut inn) = self.inn.try_lock() else { return false };
         if inn.over || self.home.news.is_full() {
-            return;
+            return false;
         }
         // Who has it now takes what has come by another connection.
-        let Ok(mut buffer) = self.home.buffer.try_lock() else { return };
+        let Ok(mut buffer) = self.home.buffer.try_lock() else { return false };
         buffer.fill(&mut inn.kept);
         let mut taken = 0;
         let ends = loop {
@@ -167,6 +175,7 @@ impl Connection {
         if self.owed.load(Ordering::Relaxed) != 0 && (all || inn.asks || taken == 0) {
             self.pay();
         }
+        taken > 0
     }
 
     /// Receives to where the next bytes belong. And how many might have come?
@@ -254,6 +263,9 @@ impl Connection {
             if follows <= WHOLE {
                 break;
             }
+            if header.kind == Kind::Append {
+                return Err(Ends::Damaged);
+            }
             // The rest is received to where it belongs.
             let there = behind.len();
             inn.rest = Some(match header.kind {
@@ -289,10 +301,18 @@ impl Connection {
                 let (a, b) = (word(bytes, 0), word(bytes, 8));
                 let change = if header.kind == Kind::Add { Change::Add(a) } else { Change::Swap(a, b) };
                 let old = self.home.memory.change(place, change).ok_or(Ends::Refused(header.id))?;
-                let mut bytes = [0; HEADER + 8];
-                bytes[..HEADER].copy_from_slice(&Header { len: 8, ..Header::bare(Kind::Answer, header.id) }.encode());
-                bytes[HEADER..].copy_from_slice(&old.to_ne_bytes());
-                self.push_answer(&mut lock(&self.out), &bytes)?;
+                self.push_answer(&mut lock(&self.out), &answer_of_word(header.id, old), false)?;
+            }
+            Kind::Append => {
+                let (expected, record) = bytes.split_at(8);
+                let change = Change::Swap(word(expected, 0), word(expected, 0).wrapping_add(1));
+                let old = self.home.memory.change(place, change).ok_or(Ends::Refused(header.id))?;
+                if old == word(expected, 0) {
+                    let addr = place.addr.wrapping_add(u64::from(header.number));
+                    self.write(Place { addr, ..place }, record, header.id)?;
+                }
+                // With the answer to the read that follows.
+                self.push_answer(&mut lock(&self.out), &answer_of_word(header.id, old), true)?;
             }
             Kind::Answer => {
                 let asked = self.answered(header)?;
@@ -350,16 +370,16 @@ impl Connection {
             let mut bytes = [0; HEADER + RECORD_MOST];
             bytes[..HEADER].copy_from_slice(&head);
             self.home.memory.read(place, &mut bytes[HEADER..][..len]).ok_or(refused)?;
-            return self.push_answer(&mut lock(&self.out), &bytes[..HEADER + len]);
+            return self.push_answer(&mut lock(&self.out), &bytes[..HEADER + len], false);
         }
         let mut out = lock(&self.out);
         let answer = |at, _| self.answer_long(&mut out, (&head, header.id), at, len);
         self.home.memory.reach(place, len, Access::REMOTE_READ, answer).unwrap_or(Err(refused))
     }
 
-    /// An answer leaves. Who asks for more and more and takes none is damaged.
-    fn push_answer(&self, out: &mut Out, bytes: &[u8]) -> std::result::Result<(), Ends> {
-        self.push_bytes(out, bytes, false);
+    /// An answer leaves, `later` with the next. Who asks for more and more and takes none is damaged.
+    fn push_answer(&self, out: &mut Out, bytes: &[u8], later: bool) -> std::result::Result<(), Ends> {
+        self.push_bytes(out, bytes, later);
         if self.held.is_there() && out.copies() > COPIES { Err(Ends::Damaged) } else { Ok(()) }
     }
 

@@ -1,5 +1,8 @@
 //! The sender's part of far rings, and what is kept of long messages until their receivers have them.
 
+mod payload;
+mod several;
+
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -21,6 +24,8 @@ use crate::p2p::any_source::send::copy_into_spool;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::far::lend::{is_whole, keys_of};
 use crate::p2p::far::registered;
+pub use payload::{Moved, Payload};
+pub use several::place_at_all;
 
 /// Up to this many bytes a long message is copied into the spool at once rather than registered.
 const COPIED_AT_ONCE: usize = 64 << 10;
@@ -137,9 +142,9 @@ impl FarRoad {
         self.lock().limit
     }
 
-    /// Takes over the counters that have been read into the beginning of a bounce buffer.
-    fn note(&self, known: &mut Known, bounce: &Bounce<'_>) -> Result<()> {
-        let word = |at: usize| bounce.word(at);
+    /// Takes over the counters that have been read into a part of a bounce buffer.
+    fn note(&self, known: &mut Known, bounce: &Bounce<'_>, at: usize) -> Result<()> {
+        let word = |offset: usize| bounce.word(at + offset);
         let (sent, freed) = (word(SENT_AT), word(FREED_AT));
         // Counted are processes, each of which has one ticket at most that there is no room for yet.
         if is_too_many(sent, freed, self.slots + self.senders) {
@@ -175,7 +180,7 @@ impl FarRoad {
         let bounce = far.fabric().bounce()?;
         let ticket = bounce.post(&far.link, (false, true), 0, SLOTS_AT, at)?;
         far.link.wait(ticket)?;
-        self.note(known, &bounce)
+        self.note(known, &bounce, 0)
     }
 
     /// A ticket with room. `None`: the ring is full, as far as is known.
@@ -193,29 +198,9 @@ impl FarRoad {
                 return Ok(None);
             }
             None => {
-                let drawing = self.stake(None);
-                ep.any_source.far_stakes.lock().push(drawing);
+                self.draws(ep);
                 let drawn = self.draw();
-                match drawn {
-                    Ok(ticket) => {
-                        let mut all = ep.any_source.far_stakes.lock();
-                        if let Some(stake) = all.iter_mut().find(|s| **s == drawing) {
-                            stake.ticket = Some(ticket);
-                        }
-                    }
-                    Err(_) => ep.any_source.far_stakes.remove(drawing),
-                }
-                let ticket = drawn?;
-                if is_too_many(ticket, known.freed, self.slots + self.senders) {
-                    // It may be long since the counters were read.
-                    self.look(known)?;
-                }
-                known.sent = known.sent.max(ticket.saturating_add(1));
-                known.held = Some(ticket);
-                if ticket >= known.room() {
-                    self.look(known)?;
-                }
-                ticket
+                self.has_drawn(ep, known, drawn)?
             }
         };
         if ticket >= known.room() {
@@ -224,6 +209,36 @@ impl FarRoad {
         }
         known.pause_ns = 0;
         Ok(Some(ticket))
+    }
+
+    /// It is about to draw a ticket.
+    fn draws(&self, ep: &Endpoint) {
+        ep.any_source.far_stakes.lock().push(self.stake(None));
+    }
+
+    /// It has, or could not.
+    fn has_drawn(&self, ep: &Endpoint, known: &mut Known, drawn: Result<u64>) -> Result<u64> {
+        let drawing = self.stake(None);
+        match drawn {
+            Ok(ticket) => {
+                let mut all = ep.any_source.far_stakes.lock();
+                if let Some(stake) = all.iter_mut().find(|s| **s == drawing) {
+                    stake.ticket = Some(ticket);
+                }
+            }
+            Err(_) => ep.any_source.far_stakes.remove(drawing),
+        }
+        let ticket = drawn?;
+        if is_too_many(ticket, known.freed, self.slots + self.senders) {
+            // It may be long since the counters were read.
+            self.look(known)?;
+        }
+        known.sent = known.sent.max(ticket.saturating_add(1));
+        known.held = Some(ticket);
+        if ticket >= known.room() {
+            self.look(known)?;
+        }
+        Ok(ticket)
     }
 
     /// The next ticket.
@@ -243,9 +258,43 @@ impl FarRoad {
         len: u32,
         fill: &dyn Fn(&mut [u64]) -> usize,
     ) -> Result<()> {
+        let bounce = self.far().fabric().bounce()?;
+        let over = self.post(ep, known, (&bounce, 0), ticket, (kind, len), fill);
+        self.has_published(known, (&bounce, 0), over?)
+    }
+
+    /// Posts the record of a ticket, and a look at the counters behind it, by a part of a bounce buffer. What is then waited for.
+    fn post(
+        &self,
+        ep: &Endpoint,
+        known: &mut Known,
+        (bounce, at): (&Bounce<'_>, usize),
+        ticket: u64,
+        (kind, len): (Kind, u32),
+        fill: &dyn Fn(&mut [u64]) -> usize,
+    ) -> Result<u64> {
         let far = self.far();
-        let bounce = far.fabric().bounce()?;
-        const AT: usize = SLOTS_AT;
+        let (end, slot) = self.compose(ep, (bounce, at), ticket, (kind, len), fill);
+        let to = Place { addr: self.ring.addr.wrapping_add(slot), rkey: self.ring.rkey };
+        bounce.post_followed(&far.link, at + SLOTS_AT, end, to)?;
+        // Behind the write: either the receiver sees the slot before it sleeps, or this sees that it does.
+        let over = bounce.post(&far.link, (false, true), at, SLOTS_AT, self.ring);
+        if holds(Rule::TicketOnce) {
+            known.held = None;
+        }
+        ep.any_source.far_stakes.remove(self.stake(Some(ticket)));
+        over
+    }
+
+    /// Composes the record of a ticket in a part of a bounce buffer: its bytes, and where its slot lies in the ring.
+    fn compose(
+        &self,
+        ep: &Endpoint,
+        (bounce, at): (&Bounce<'_>, usize),
+        ticket: u64,
+        (kind, len): (Kind, u32),
+        fill: &dyn Fn(&mut [u64]) -> usize,
+    ) -> (usize, u64) {
         const HEAD_WORDS: usize = HEAD / 8;
         // What the sum is of stands together, before it takes the place of the last word of the head.
         let mut words = [0u64; HEAD_WORDS + AREA_BYTES / 8];
@@ -255,18 +304,15 @@ impl FarRoad {
         words[2] = source;
         let check = sum(mark, &words[2..end]);
         words[..HEAD_WORDS].copy_from_slice(&[mark, source, check]);
-        bounce.run().after(AT).write(&words[..end]);
-        let slot = SLOTS_AT as u64 + ticket % self.slots * SLOT as u64;
-        let to = Place { addr: self.ring.addr.wrapping_add(slot), rkey: self.ring.rkey };
-        bounce.post(&far.link, (true, false), AT, 8 * end, to)?;
-        // Behind the write: either the receiver sees the slot before it sleeps, or this sees that it does.
-        let over = bounce.post(&far.link, (false, true), 0, SLOTS_AT, self.ring);
-        if holds(Rule::TicketOnce) {
-            known.held = None;
-        }
-        ep.any_source.far_stakes.remove(self.stake(Some(ticket)));
-        far.link.wait(over?)?;
-        self.note(known, &bounce)?;
+        bounce.run().after(at + SLOTS_AT).write(&words[..end]);
+        (8 * end, SLOTS_AT as u64 + ticket % self.slots * SLOT as u64)
+    }
+
+    /// Waits for that.
+    fn has_published(&self, known: &mut Known, (bounce, at): (&Bounce<'_>, usize), over: u64) -> Result<()> {
+        let far = self.far();
+        far.link.wait(over)?;
+        self.note(known, bounce, at)?;
         if known.asleep {
             far.call(Call::Wake);
         }
@@ -419,50 +465,4 @@ fn say_where(ep: &Endpoint, payload: &Payload, data: Place) {
     }
     // What the program does with the message's memory comes after.
     crate::base::atomics::fence(crate::base::atomics::Ordering::SeqCst);
-}
-
-/// What is published of a long message in place of its bytes, ready or out already.
-pub struct Payload {
-    block: BlockRef,
-    away: Away,
-    /// The program's memory, registered: the message is offered.
-    region: Option<Kept>,
-}
-
-impl Payload {
-    /// Is the message where the program has it?
-    pub fn is_offered(&self) -> bool {
-        self.region.is_some()
-    }
-    /// They were not published, or are done.
-    pub fn give_back(self, ep: &Endpoint) {
-        ep.spool.give_back(self.block);
-    }
-    /// Gives an offered message up, of whose sending an error has been told. The receiver may be reading it.
-    pub fn abandon(self, ep: &Endpoint) {
-        ep.any_source.add_moved(Moved { payload: self, copy: None });
-    }
-    /// Has the receiver the message?
-    pub fn is_done(&self, ep: &Endpoint) -> bool {
-        !ep.spool.is_held(self.block) || ep.spool.is_done(self.block)
-    }
-}
-
-/// A message whose offer was moved into the spool: what must stay until the receiver has it.
-pub struct Moved {
-    payload: Payload,
-    /// None: a message that was given up, whose memory stays registered.
-    copy: Option<BlockRef>,
-}
-
-impl Moved {
-    /// Gives back what is not needed any more. `true`: it still is.
-    pub fn stays(&self, ep: &Endpoint) -> bool {
-        let stays = !self.payload.is_done(ep);
-        if !stays {
-            self.copy.map(|copy| ep.spool.give_back(copy));
-            ep.spool.give_back(self.payload.block);
-        }
-        stays
-    }
 }

@@ -2,12 +2,14 @@
 //!
 //! | form | told by | fetched |
 //! |---|---|---|
+//! | flat | the master | all of it from the master |
 //! | tree | the binomial tree | all of it from who told |
 //! | chain | the leader before | the same, piece by piece as it comes there |
 //! | ring | the binomial tree | from who told: the parts of this leader and of those below; then the others, one by one, from the leader before |
 //! | doubling | the binomial tree | the same; then those of blocks of leaders that double, from one of each block |
 //!
-//! The last two scatter the message in as many *parts* as there are leaders, part n for number n, and gather them: for short messages
+//! Flat, everything is one way there and back from the master, which has all the work: for few leaders, where a way costs more than what the
+//! master does for each. The last two scatter the message in as many *parts* as there are leaders, part n for number n, and gather them: for short messages
 //! the tree is the shortest way; a chain takes the least time for the longest, but a step for each leader; in parts each byte leaves a
 //! leader about twice. (*Dynamic multicast*, sections 2.3 and 5.3, whose scatter this is.)
 //!
@@ -27,10 +29,14 @@
 
 use std::ops::Range;
 
+use super::held::LEFT;
 use super::record::children;
 use crate::base::config::FarMcastWay;
 use crate::base::topology::Topology;
 use crate::p2p::endpoint::Endpoint;
+
+/// Leaders that a master tells itself at most: each has a word in the master's block by which it acknowledges.
+const FLAT_MOST: usize = LEFT;
 
 /// How leaders hand a message on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,32 +45,37 @@ pub(super) enum Form {
     Chain,
     Ring,
     Doubling,
+    Flat,
 }
 
 impl Form {
-    const ALL: [Form; 4] = [Form::Tree, Form::Chain, Form::Ring, Form::Doubling];
+    const ALL: [Form; 5] = [Form::Tree, Form::Chain, Form::Ring, Form::Doubling, Form::Flat];
 
     /// The one whose number was sent.
     pub(super) fn of(number: u8) -> Option<Form> {
         Form::ALL.into_iter().find(|form| *form as u8 == number)
     }
 
-    /// The form of a message of so many bytes to so many leaders.
-    pub(super) fn choose(ep: &Endpoint, size: usize, leaders: usize) -> Form {
+    /// The form of a message of so many bytes to so many leaders. `behind`: that of one to the same group which is not complete, and which this
+    /// one must not overtake.
+    pub(super) fn choose(ep: &Endpoint, size: usize, leaders: usize, behind: Option<Form>) -> Form {
+        let row = ep.crossovers(leaders);
+        let flat = |most: usize| size < most && leaders <= FLAT_MOST && behind.is_none();
         match ep.config.far_mcast {
+            _ if behind == Some(Form::Chain) => Form::Chain,
+            FarMcastWay::Flat if flat(usize::MAX) => Form::Flat,
+            FarMcastWay::Auto if flat(row.mcast_tree) && ep.topology.is_none() => Form::Flat,
+            FarMcastWay::Flat => Form::Tree,
             FarMcastWay::Tree => Form::Tree,
             FarMcastWay::Chain => Form::Chain,
             FarMcastWay::Ring => Form::Ring,
             FarMcastWay::Doubling => Form::Doubling,
-            FarMcastWay::Auto => {
-                let row = ep.crossovers(leaders);
-                match size {
-                    n if n >= row.mcast_chain => Form::Chain,
-                    n if n >= row.mcast_ring => Form::Ring,
-                    n if n >= row.mcast_doubling => Form::Doubling,
-                    _ => Form::Tree,
-                }
-            }
+            FarMcastWay::Auto => match size {
+                n if n >= row.mcast_chain => Form::Chain,
+                n if n >= row.mcast_ring => Form::Ring,
+                n if n >= row.mcast_doubling => Form::Doubling,
+                _ => Form::Tree,
+            },
         }
     }
 
@@ -76,6 +87,7 @@ impl Form {
     /// Whom a leader tells, by number, the one that tells the most others first.
     fn below(self, number: u32, count: u32) -> Vec<u32> {
         match self {
+            Form::Flat => Vec::new(),
             Form::Chain => (number + 1..count).take(1).collect(),
             _ => children(number, count).collect(),
         }
@@ -84,7 +96,7 @@ impl Form {
     /// From whom a leader wants which parts, besides those that it has from who told it.
     pub(super) fn sources(self, number: u32, count: u32) -> Vec<(u32, Range<u32>)> {
         match self {
-            Form::Tree | Form::Chain => Vec::new(),
+            Form::Flat | Form::Tree | Form::Chain => Vec::new(),
             Form::Ring => vec![((number + count - 1) % count, 0..count)],
             Form::Doubling => (0..u32::BITS)
                 .map(|level| 1u64 << level)
@@ -127,7 +139,7 @@ impl Shape {
     pub(super) fn below(&self, number: u32) -> Vec<u32> {
         let n = number as usize;
         match &self.tree {
-            Some(tree) if self.form != Form::Chain => {
+            Some(tree) if !matches!(self.form, Form::Chain | Form::Flat) => {
                 (n + 1..tree[n].1).rev().filter(|child| tree[*child].0 == n).map(|child| child as u32).collect()
             }
             _ => self.form.below(number, self.count()),
@@ -139,6 +151,11 @@ impl Shape {
         let below = if number == 0 { u32::MAX } else { 1 << number.trailing_zeros() };
         let end = || number.saturating_add(below).min(self.count());
         number..self.tree.as_ref().map_or_else(end, |tree| tree[number as usize].1 as u32)
+    }
+
+    /// How many leaders the master tells, from the root on.
+    pub(super) fn told(&self) -> usize {
+        if self.form == Form::Flat { self.leaders.len() } else { 1 }
     }
 
     /// Units that come from a child: for its node, and for its own children if it has any.

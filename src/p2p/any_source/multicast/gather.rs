@@ -11,7 +11,8 @@
 use super::forms::{Form, Parts};
 use super::held::STAYS_NS;
 use super::holder::{Holder, lane_of};
-use super::wide::{Leader, PAUSES_NS, check_parent, given_up, left_at, parts_of, wide_bytes};
+use super::pieces::{PAUSES_NS, pause_for};
+use super::wide::{Leader, check_parent, given_up, left_at, parts_of, wide_bytes};
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
@@ -19,7 +20,6 @@ use crate::fabric::network::Place;
 use crate::lane::far::{Ask, Asked};
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// So long a leader has hopes of others than who told it. Theirs are gone after that: see [`STAYS_NS`].
 const LATE_NS: u64 = STAYS_NS / 2;
@@ -115,8 +115,7 @@ impl<'a> Gathering<'a> {
             }
             check_parent(self.leader.ep, self.leader.note.holder)?;
             if !came {
-                crate::base::thread::sleep(Duration::from_nanos(pause));
-                pause = (2 * pause).min(PAUSES_NS[1]);
+                pause_for(&mut pause);
             }
         }
         Ok(())

@@ -14,6 +14,7 @@
 //! ```
 //! A block whose multicast is complete stays a moment ([`STAYS_NS`]) for readers that have not asked yet, unless its room is wanted.
 
+use super::forms::Form;
 use super::wide::left_at;
 use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::clock::now_ns;
@@ -38,8 +39,8 @@ pub(super) const STAYS_NS: u64 = 10_000_000;
 pub(in crate::p2p::any_source) struct Held {
     pub(super) block: BlockRef,
     parts: Option<InParts>,
-    /// This process's own multicast, along a chain: to this group.
-    chained: Option<Box<[u64]>>,
+    /// This process's own multicast, which others hand on in this form: to this group.
+    handed_on: Option<(Form, Box<[u64]>)>,
 }
 
 /// Where other leaders read as well.
@@ -55,17 +56,14 @@ struct InParts {
 impl Held {
     /// One that only those look into whom this process has told.
     pub(super) fn of_tree(block: BlockRef) -> Held {
-        Held { block, parts: None, chained: None }
+        Held { block, parts: None, handed_on: None }
     }
 
-    /// One that its master has sent along a chain to the members of this bitmap.
-    pub(super) fn chained(block: BlockRef, bits: &[u64]) -> Held {
-        Held { chained: Some(bits.into()), ..Held::of_tree(block) }
-    }
-
-    /// Is it such a one, to this group?
-    pub(super) fn is_chained_to(&self, bits: &[u64]) -> bool {
-        self.chained.as_deref() == Some(bits)
+    /// One that its master has sent to the members of this bitmap.
+    pub(super) fn sent(block: BlockRef, form: Form, bits: &[u64]) -> Held {
+        // Of what the master tells all itself nothing is on its way any more.
+        let handed_on = (form != Form::Flat).then(|| (form, bits.into()));
+        Held { handed_on, ..Held::of_tree(block) }
     }
 
     /// One that other leaders find there.
@@ -118,6 +116,13 @@ impl AnySource {
         }
         parts.readers.push(reader);
         Some([parts.place.addr, parts.place.rkey as u64 | (slot as u64) << 32])
+    }
+
+    /// Are there multicasts of this process to the members of this bitmap that others hand on? In which form, a chain first.
+    pub(super) fn handed_on_to(&self, bits: &[u64]) -> Option<Form> {
+        let all = self.wides();
+        let to_them = all.iter().filter_map(|held| held.handed_on.as_ref().filter(|(_, group)| **group == *bits));
+        to_them.map(|(form, _)| *form).max_by_key(|form| *form == Form::Chain)
     }
 
     /// Blocks of multicasts to several nodes that this process has.

@@ -1,6 +1,6 @@
 //! A block of a multicast to several nodes, as whoever reads from it sees it: in shared memory, or on another node.
 
-use super::wide::{FAR_AT, GIVEN_UP, READY_AT, Wide};
+use super::wide::{FAR_AT, GIVEN_UP, READY_AT, Wide, left_at};
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::Cursor;
@@ -48,6 +48,19 @@ impl Holder {
         let mut all = vec![0; 1 + words];
         self.read_words(READY_AT, &mut all)?;
         Ok((all.remove(0) != GIVEN_UP).then_some(all))
+    }
+
+    /// Gives its unit, as this number, to the block of a master that has told all itself.
+    pub(super) fn give_flat_unit(&self, words: usize, number: u32) -> Result<()> {
+        match self {
+            Holder::Near(record) => _ = wide_at(*record).near.fetch_add(1, Ordering::AcqRel),
+            // Nobody waits for it but the master.
+            Holder::Far(lane, place) => {
+                let at = left_at(words) + 8 * number as usize;
+                lane.remote().link.write_with(*place, at, || None, |record| record.put(&[1]))?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives a unit to the block; the parent's words, if it was the last one of devices.

@@ -4,7 +4,7 @@ use super::chunks::Chunks;
 use super::early::{self, News};
 use super::note::{NEWS_WORDS, NOTE_WORDS, Note};
 use super::record::{ENTERED, Record, Shared, TOLD_WORDS, Told, children, members};
-use super::wide;
+use super::wide::{self, Forwarded};
 use super::{index_of, tell};
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
@@ -33,19 +33,18 @@ pub fn mcast_recv(comm: i32, to: Run) -> Result<Arrived> {
     if inc.pending.get().is_some() {
         return Err(inc.busy_error("a request for the next multicast is not completed"));
     }
-    let told = next(ep, context, inc)?;
-    NoWayOut::during("a receive of a multicast", || follow(ep, context, inc, told, to))
+    let news = next(ep, inc)?;
+    follow_news(ep, context, inc, news, to)
 }
 
-/// What a member is told, of a block on this node, or of one that is to be forwarded to it: where the multicast is on this node, after it
-/// has been forwarded if need be.
-fn told(ep: &'static Endpoint, context: &Context, inc: &Incoming, (arrived, news): News) -> Result<Told> {
+/// What a member is told, of a block on this node, or of one that is to be forwarded to it.
+fn told(ep: &'static Endpoint, context: &Context, inc: &Incoming, (arrived, news): News, to: Run) -> Result<Forwarded> {
     let wrong = || garbled(ep, context.group.world_rank(arrived.source.max(0) as u32));
     let words = (context.group.size() as usize).div_ceil(64);
     match (arrived.len / 8, arrived.len % 8) {
-        (TOLD_WORDS, 0) => Ok(Told::of([news[0], news[1]])),
+        (TOLD_WORDS, 0) => Ok(Forwarded::Here(Told::of([news[0], news[1]]))),
         (n, 0) if n == NOTE_WORDS || n == NOTE_WORDS + words && n <= NEWS_WORDS => {
-            wide::forward(ep, context, inc, (Note::of(&news).ok_or_else(wrong)?, &news[NOTE_WORDS..n]))
+            wide::forward(ep, context, inc, (Note::of(&news).ok_or_else(wrong)?, &news[NOTE_WORDS..n]), to)
         }
         _ => Err(wrong()),
     }
@@ -77,20 +76,20 @@ pub(in crate::p2p::any_source) fn follow_news(
     news: News,
     to: Run,
 ) -> Result<Arrived> {
-    let told = told(ep, context, inc, news)?;
-    NoWayOut::during("a receive of a multicast", || follow(ep, context, inc, told, to))
+    match told(ep, context, inc, news, to)? {
+        Forwarded::Here(told) => NoWayOut::during("a receive of a multicast", || follow(ep, context, inc, told, to)),
+        Forwarded::Received(arrived) => Ok(arrived),
+    }
 }
 
-fn next(ep: &'static Endpoint, context: &Context, inc: &Incoming) -> Result<Told> {
+fn next(ep: &'static Endpoint, inc: &Incoming) -> Result<News> {
     for _ in 0..crate::wait::patience() {
         if let Some(news) = early::take(ep, inc)? {
-            return told(ep, context, inc, news);
+            return Ok(news);
         }
         between_looks();
     }
-    let wait = || inc.until(ep, || early::take(ep, inc));
-    let news = NoWayOut::during("a receive of any source", wait)?;
-    told(ep, context, inc, news)
+    NoWayOut::during("a receive of any source", || inc.until(ep, || early::take(ep, inc)))
 }
 
 /// Does a member's part of a multicast.
@@ -299,13 +298,13 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
     let Some(to) = inc.pending.get() else {
         return Err(error!(Code::Request, "rank {}: no receive of a multicast is pending", ep.rank));
     };
-    let told_of = if wait {
-        next(ep, context, inc)
+    let news = if wait {
+        next(ep, inc)
     } else {
         ep.waiting_sends.push(ep);
         ep.any_source.push(ep);
         match early::take(ep, inc) {
-            Ok(Some(news)) => told(ep, context, inc, news),
+            Ok(Some(news)) => Ok(news),
             Ok(None) => {
                 inc.run_dry(false);
                 match inc.after_death(ep) {
@@ -316,8 +315,9 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
             Err(e) => Err(e),
         }
     };
+    let arrived = news.and_then(|news| follow_news(ep, context, inc, news, to));
     inc.end();
-    told_of.and_then(|told| follow(ep, context, inc, told, to)).map(Some)
+    arrived.map(Some)
 }
 
 /// Withdraws the receive that [`mcast_irecv`] has begun.

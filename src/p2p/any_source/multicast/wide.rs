@@ -26,11 +26,13 @@ use super::gather::Gathering;
 use super::held::{Held, LEFT, Name};
 use super::holder::Holder;
 use super::note::{Note, topology_of};
+use super::pieces::{Fetch, PIECE};
 use super::record::{Shared, Told, members};
 use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result, error};
 use crate::base::run::Run;
+use crate::base::unwinding::NoWayOut;
 use crate::fabric::network::Place;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::BlockRef;
@@ -50,11 +52,13 @@ of_atomics! { Record:
         far: AtomicU64,
         /// Units in all.
         whole: AtomicU64,
-        /// Units of devices, after which something is to be said to the parent; the master's: never.
+        /// Units of devices, after which something is to be said to the parent; the master's: never, [`NOBODY`], or [`FLAT`]: leaders have
+        /// words of their own, in the place of readers.
         whole_far: AtomicU64,
         /// The parent: rank in the world << 32 | key of its block; [`NOBODY`]: this is the master's.
         parent: AtomicU64,
-        /// Where its wide record is: in its spool, and the address.
+        /// Where its wide record is: in its spool, and the address. With the former, from bit [`FLAT_AT`] on, 1 + the leader's number where it
+        /// acknowledges by a word of its own.
         parent_at: AtomicU64,
         parent_addr: AtomicU64,
         /// Bytes of the data that are there, in a form without parts; [`GIVEN_UP`]: no more come.
@@ -64,6 +68,9 @@ of_atomics! { Record:
 
 const_assert!(size_of::<Wide>() == 64);
 const NOBODY: u64 = u64::MAX;
+const FLAT: u64 = u64::MAX - 1;
+const FLAT_AT: u32 = 48;
+const_assert!((SPOOL_WINDOW as u64) < 1 << FLAT_AT);
 /// See [`acquaint`].
 const ACQUAINTANCE_NS: u64 = 1_000_000_000;
 /// Where words of it are.
@@ -71,11 +78,6 @@ pub(super) const FAR_AT: u64 = 8;
 pub(super) const READY_AT: usize = 56;
 const_assert!(core::mem::offset_of!(Wide, ready) == READY_AT && core::mem::offset_of!(Wide, far) as u64 == FAR_AT);
 pub(super) const GIVEN_UP: u64 = u64::MAX;
-/// Bytes that are fetched at a time.
-const PIECE: usize = 128 << 10;
-/// A leader that finds nothing new at who told it looks again after so long, and then after twice that, up to the longest.
-pub(super) const PAUSES_NS: [u64; 2] = [2_000, 200_000];
-
 /// Bytes between the records and the data: the wide record, words of which a bit for each part says that it is there, the group's bitmap,
 /// and for each reader that does not belong to this leader a word that is 1 when it has read.
 pub(super) fn wide_bytes(words: usize) -> usize {
@@ -157,18 +159,19 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
         shared.bitmap(0, w).store(*word, Ordering::Relaxed);
         parts_of(&shared, w).store(u64::MAX, Ordering::Relaxed);
     }
-    // All other forms tell the leaders by the same tree, each before the ones below it, so that no message overtakes another one to the same
-    // group. A chain comes to the last ones late: what follows goes behind it.
+    // Trees of all forms tell the leaders by the same tree, each before the ones below it, so that no message overtakes another one to the same
+    // group. A chain comes to the last ones late: what follows goes behind it. What the master tells itself would overtake both, and is overtaken
+    // by none, since it has been told when this returns.
     push(ep, false);
-    let behind = ep.any_source.wides().iter().any(|held| held.is_chained_to(bits));
-    let shape = |leaders: usize| if behind { Form::Chain } else { Form::choose(ep, len, leaders) };
-    let shape = shape_of(ep, context, bits, shape);
+    let behind = ep.any_source.handed_on_to(bits);
+    let shape = shape_of(ep, context, bits, |leaders| Form::choose(ep, len, leaders, behind));
     let form = shape.form;
     let wide = wide_of(&shared);
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
-    wide.whole.store(shape.units(0), Ordering::Relaxed);
-    wide.whole_far.store(u64::MAX, Ordering::Relaxed);
+    let told = &shape.leaders[..shape.told()];
+    wide.whole.store((0..told.len()).map(|number| shape.units(number as u32)).sum(), Ordering::Relaxed);
+    wide.whole_far.store(if form == Form::Flat { FLAT } else { NOBODY }, Ordering::Relaxed);
     wide.parent.store(NOBODY, Ordering::Relaxed);
     shared.records_end().after(group_at(bits.len())).write(bits);
     data.copy_to(shared.data());
@@ -176,10 +179,9 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
     wide.ready.store(len as u64, Ordering::Release);
     let name = Name { master: ep.rank, number: ep.any_source.named.fetch_add(1, Ordering::Relaxed) };
     let told = note_of(ep, block, &shared, len as u64, (form, name)).and_then(|note| {
-        let held = if form == Form::Chain { Held::chained(block, bits) } else { Held::of_tree(block) };
-        ep.any_source.wides().push(held);
+        ep.any_source.wides().push(Held::sent(block, form, bits));
         let note = Note { there: len as u64, ..note };
-        super::tell_words(ep, context, shape.leaders[0], &note.words(bits), None)
+        super::tell_all(ep, context, told, &note.words(bits))
     });
     told.inspect_err(|_| {
         ep.any_source.wides().retain(|held| held.block.at != block.at);
@@ -200,7 +202,11 @@ pub(super) fn settle(ep: &Endpoint, block: BlockRef) -> bool {
     let Some(shared) = super::own(ep, block).filter(|shared| shared.extra >= size_of::<Wide>()) else { return false };
     let wide = wide_of(&shared);
     // SYNC POINT: pairs with the release of the last unit; the device's are behind its reads of the data.
-    let given = wide.near.load(Ordering::Acquire).saturating_add(wide.far.load(Ordering::Acquire));
+    let mut given = wide.near.load(Ordering::Acquire).saturating_add(wide.far.load(Ordering::Acquire));
+    if wide.whole_far.load(Ordering::Relaxed) == FLAT {
+        let word = |n: usize| shared.records_end().record::<AtomicU64>(left_at(shared.words) + 8 * n);
+        given += (0..LEFT).filter(|n| word(*n).is_some_and(|word| word.load(Ordering::Acquire) != 0)).count() as u64;
+    }
     if given < wide.whole.load(Ordering::Relaxed) {
         return false;
     }
@@ -245,13 +251,22 @@ pub(super) struct Leader<'a> {
     inc: &'a Incoming,
 }
 
-/// A leader's part: fetches, tells its children. What is left is a multicast within the node, from the block that is returned.
+/// Where a message is after a leader's part.
+pub(super) enum Forwarded {
+    /// What is left is a multicast within the node, from this block.
+    Here(Told),
+    /// In the buffer of the leader, who is the only member here.
+    Received(Arrived),
+}
+
+/// A leader's part: fetches, tells its children. `to`: where it wants the message.
 pub(super) fn forward(
     ep: &'static Endpoint,
     context: &Context,
     inc: &Incoming,
     (note, sent): (Note, &[u64]),
-) -> Result<Told> {
+    to: Run,
+) -> Result<Forwarded> {
     let wrong = || garbled(ep, note.holder);
     let words = (context.group.size() as usize).div_ceil(64);
     let size = usize::try_from(note.size).ok().filter(|n| *n < SPOOL_WINDOW && note.there <= note.size);
@@ -278,11 +293,22 @@ pub(super) fn forward(
     }
     let shape = shape_of(ep, context, &group, |_| note.form);
     let number = shape.leaders.iter().position(|r| *r == me).ok_or_else(wrong)? as u32;
+    if note.form == Form::Flat && shape.leaders.len() > LEFT {
+        return Err(wrong());
+    }
     let mut near = vec![0u64; words];
     for rank in members(&group).filter(|r| node_of(ep, context, *r) == here) {
         near[rank as usize / 64] |= 1 << (rank % 64);
     }
     let count_near = near.iter().map(|w| w.count_ones()).sum::<u32>();
+    if note.form == Form::Flat && count_near == 1 && note.there == note.size && matches!(from, Holder::Far(..)) {
+        // Nobody reads from a block of this leader's.
+        let first = to.first(size);
+        NoWayOut::during("a receive of a multicast", || from.read(wide_bytes(words), first))?;
+        let _ = from.give_flat_unit(words, number);
+        let source = context.group.rank_of(note.name.master).map_or(-1, |r| r as i32);
+        return Ok(Forwarded::Received(Arrived { source, len: size, capacity: to.len() }));
+    }
     let bytes = Shared::bytes(words, count_near as usize) + wide_bytes(words) + size;
     let block = take(ep, context.handle, bytes)?;
     let shared = prepare(ep, block, &near, size, note.name.master, context.handle);
@@ -294,7 +320,8 @@ pub(super) fn forward(
     wide.whole.store(1 + units, Ordering::Relaxed);
     wide.whole_far.store(units, Ordering::Relaxed);
     wide.parent.store((note.holder as u64) << 32 | note.key as u64, Ordering::Relaxed);
-    wide.parent_at.store(note.at, Ordering::Relaxed);
+    let flat = if note.form == Form::Flat { 1 + number as u64 } else { 0 };
+    wide.parent_at.store(note.at | flat << FLAT_AT, Ordering::Relaxed);
     wide.parent_addr.store(note.addr, Ordering::Relaxed);
     wide.ready.store(0, Ordering::Relaxed);
     let mine = note_of(ep, block, &shared, note.size, (note.form, note.name));
@@ -303,7 +330,7 @@ pub(super) fn forward(
     let done = if note.form.in_parts() { leader.by_parts(block) } else { leader.by_pieces(block) };
     // From here on the block stays for others as long as these wait for it.
     ep.any_source.wides().iter_mut().filter(|held| held.block.at == block.at).for_each(Held::is_over);
-    done.map(|()| Told { at: block.at, generation: block.generation, master: ep.rank })
+    done.map(|()| Forwarded::Here(Told { at: block.at, generation: block.generation, master: ep.rank }))
 }
 
 impl Leader<'_> {
@@ -361,40 +388,6 @@ impl Leader<'_> {
     }
 }
 
-/// Fetching the data from the block of who told of it, as it comes there.
-struct Fetch<'a> {
-    ep: &'static Endpoint,
-    from: &'a Holder,
-    /// Who that is: rank in the world.
-    holder: u32,
-    /// Where the data begins, behind the wide record's beginning.
-    data_at: usize,
-    /// Bytes that are known to be there.
-    known: u64,
-}
-
-impl Fetch<'_> {
-    /// Fetches `len` bytes from byte `at` on to the same place behind `data`, and says that they are there.
-    fn piece(&mut self, data: Run, at: usize, len: usize, ready: &AtomicU64) -> Result<()> {
-        let mut pause = PAUSES_NS[0];
-        while self.known < (at + len) as u64 {
-            self.known = self.from.ready()?;
-            if self.known == GIVEN_UP {
-                return Err(given_up(self.ep, self.holder));
-            }
-            if self.known < (at + len) as u64 {
-                check_parent(self.ep, self.holder)?;
-                crate::base::thread::sleep(std::time::Duration::from_nanos(pause));
-                pause = (2 * pause).min(PAUSES_NS[1]);
-            }
-        }
-        self.from.read(self.data_at + at, data.part(at, len))?;
-        // SYNC POINT: pairs with the acquire, or the device's read, in `Holder::ready`.
-        ready.store((at + len) as u64, Ordering::Release);
-        Ok(())
-    }
-}
-
 /// An error if who was to pass a multicast on has died.
 pub(super) fn check_parent(ep: &Endpoint, holder: u32) -> Result<()> {
     if ep.is_dead(holder) { Err(lost(ep, holder, "has died before it had passed a multicast on")) } else { Ok(()) }
@@ -434,7 +427,7 @@ pub(super) fn complete(ep: &'static Endpoint, context: &Context, shared: &Shared
     wide.near.fetch_add(1, Ordering::AcqRel);
     if let Some(parent) = parent {
         // If the parent is gone, so is the multicast, and its master finds out.
-        let _ = give_unit(ep, context, parent);
+        let _ = give_unit(ep, context, parent, shared.words);
     }
 }
 
@@ -445,14 +438,19 @@ fn parent_of([parent, at, addr]: [u64; 3]) -> Option<Taker> {
     (parent != NOBODY).then_some(((parent >> 32) as u32, at, addr, parent as u32))
 }
 
-/// Gives one unit to a block, and what follows from it to those above.
-fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<()> {
+/// Gives one unit to a block, and what follows from it to those above. So many words the group has.
+fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker, words: usize) -> Result<()> {
     let mut next = Some(taker);
     // The tree has no more levels than there are nodes, whatever its records say.
     for _ in 0..ep.launch.nodes().nodes() {
         let Some((rank, at, addr, key)) = next.take() else { break };
-        let parent = Holder::of(ep, context, rank, at, Place { addr, rkey: key })?.give_unit()?;
-        next = parent.and_then(parent_of);
+        let (at, flat) = (at & ((1 << FLAT_AT) - 1), at >> FLAT_AT);
+        let holder = Holder::of(ep, context, rank, at, Place { addr, rkey: key })?;
+        match flat.checked_sub(1) {
+            Some(number) if number >= LEFT as u64 => break,
+            Some(number) => holder.give_flat_unit(words, number as u32)?,
+            None => next = holder.give_unit()?.and_then(parent_of),
+        }
     }
     Ok(())
 }
