@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::greeting::Greeting;
@@ -141,7 +142,10 @@ fn what_is_no_frame_and_what_no_key_allows_ends_the_connection() {
     let answer = Header { len: 8, ..Header::bare(Kind::Answer, 1) }.encode();
     let write = Header { len: 8, rkey: 77, addr: 0x1000, ..Header::bare(Kind::Write, 1) }.encode();
     let read = Header { len: 8, rkey: 77, addr: 0x1000, ..Header::bare(Kind::Read, 1) }.encode();
-    for (what, is_refused) in [(garbage, false), (answer, false), (write, true), (read, true)] {
+    let append = Header { rkey: 77, addr: 0x1000, ..Header::bare(Kind::Append, 1) }.encode();
+    let long_append = Header { len: u32::MAX, rkey: 77, addr: 0x1000, ..Header::bare(Kind::Append, 1) }.encode();
+    let all = [(garbage, false), (answer, false), (write, true), (read, true), (append, true), (long_append, false)];
+    for (what, is_refused) in all {
         let (device, pair, mut stream) = connected();
         let number = pair.number();
         stream.write_all(&[what.as_slice(), &[0; 8]].concat()).expect("a lie");
@@ -153,6 +157,41 @@ fn what_is_no_frame_and_what_no_key_allows_ends_the_connection() {
         };
         assert!(expected, "{error:?}");
     }
+}
+
+/// A number is taken and its place filled, unless somebody has taken it; and nothing is written beyond what the key allows.
+#[test]
+fn what_is_appended_has_the_number_that_it_was_for() {
+    let (device, pair, mut stream) = connected();
+    let memory: [AtomicU64; 8] = Default::default();
+    let access = Access::REMOTE_READ | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+    // SAFETY: lives longer than the connection.
+    let region = unsafe { device.domain().register(memory.as_ptr().cast_mut().cast(), size_of_val(&memory), access) };
+    let region = region.expect("registered");
+    let of = |kind, id| Header { rkey: region.rkey(), addr: region.addr(), ..Header::bare(kind, id) };
+    let append = |id, expected: u64, at| {
+        let header = Header { len: 8, number: at, ..of(Kind::Append, id) };
+        [&header.encode()[..], &expected.to_le_bytes(), &[id as u8; 8]].concat()
+    };
+    // What was there leaves with the answer to the read behind it.
+    for (id, expected, old) in [(1, 0, 0), (3, 0, 1), (5, 1, 1)] {
+        let read = Header { len: 16, ..of(Kind::Read, id + 1) };
+        stream.write_all(&[append(id, expected, id as u32 * 8), read.encode().to_vec()].concat()).expect("a request");
+        let mut answers = [0; HEADER + 8 + HEADER + 16];
+        stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a socket");
+        let mut came = 0;
+        until(&device, || {
+            came += stream.read(&mut answers[came..]).unwrap_or(0);
+            (came == answers.len()).then_some(())
+        });
+        let header = Header::decode(answers.first_chunk().expect("a header")).expect("a header");
+        assert_eq!((header.kind, header.id, &answers[HEADER..][..8]), (Kind::Answer, id, &u64::to_ne_bytes(old)[..]));
+    }
+    let word = |k: usize| memory[k].load(Ordering::Relaxed);
+    assert_eq!([0, 1, 3, 5].map(word), [2, u64::from_ne_bytes([1; 8]), 0, u64::from_ne_bytes([5; 8])]);
+    stream.write_all(&append(7, 2, 64)).expect("a request");
+    let (number, error) = (pair.number(), until(&device, || device.next_error()));
+    assert!(matches!(error, DeviceError::Refused(n) if n == number), "{error:?}");
 }
 
 #[test]
