@@ -122,9 +122,9 @@ fn fail_at_exit(error: &Error) {
 
 /// Acknowledges what is received and was to be acknowledged by messages that will not be sent now.
 fn settle(ep: &Endpoint) {
-    for lane in ep.lanes.list() {
+    for lane in ep.lanes.hold(|_| true) {
         for slot in 0..lane.limit() as usize {
-            receive::settle(lane, slot);
+            receive::settle(&lane, slot);
         }
     }
     ep.any_source.settle(ep);
@@ -134,12 +134,11 @@ fn settle(ep: &Endpoint) {
 /// The error of a message to another node, the library's own included, that has not arrived and never will: it was posted with success, and its
 /// connection has failed since.
 fn lost(ep: &Endpoint) -> Result<()> {
-    for lane in ep.lanes.list() {
-        let Some(far) = lane.far().filter(|far| !far.has_left()) else { continue };
-        let Some(why) = far.link.failure() else { continue };
+    for lane in ep.lanes.hold_far(|_, far| !far.has_left()) {
+        let Some(why) = lane.far().link.failure() else { continue };
         for slot in 0..lane.limit() as usize {
             let sent = lane.progress(slot).sent.load(Ordering::Relaxed);
-            if sent != 0 && !received_all(ep, lane, slot, sent) {
+            if sent != 0 && !received_all(ep, &lane, slot, sent) {
                 let index = slot as i32 - SYSTEM_INDICES as i32;
                 return Err(lane.peer_error(ep.rank, why, "a message that may not have arrived, to", index));
             }
@@ -153,20 +152,20 @@ fn left_over(ep: &Endpoint) -> Result<()> {
     lost(ep)?;
     let mut first = None;
     let (mut messages, mut requests) = (0u64, 0u64);
-    for lane in ep.lanes.list() {
+    for lane in ep.lanes.hold(|_| true) {
         for slot in SYSTEM_INDICES..lane.limit() as usize {
             let progress = lane.progress(slot);
             let sent = progress.sent.load(Ordering::Relaxed);
             let pending = progress.send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0
                 || progress.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0;
-            let unreceived = sent != 0 && !received_all(ep, lane, slot, sent);
+            let unreceived = sent != 0 && !received_all(ep, &lane, slot, sent);
             messages += unreceived as u64;
             requests += pending as u64;
             if (unreceived || pending) && first.is_none() {
                 first = Some((lane.name((slot - SYSTEM_INDICES) as i32), unreceived));
             }
         }
-        if crate::p2p::any_index::is_begun(lane) {
+        if crate::p2p::any_index::is_begun(&lane) {
             requests += 1;
             first = first.or(Some((lane.name(crate::p2p::TAG_ANY), false)));
         }

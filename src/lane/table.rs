@@ -314,14 +314,9 @@ impl LaneTable {
         self.all.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The same for finalize, which posts to other nodes meanwhile: that may take its time, and nobody is to wait for the guard. No thread
-    /// may free any lane as long as the list is in use, so it is for when no other thread is in a call.
-    pub fn list(&self) -> Vec<&'static Lane> {
-        self.all().clone()
-    }
-
-    /// The lanes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does, and for calls
-    /// that look at lanes of other communicators than their own, which other threads may free meanwhile.
+    /// The lanes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does; for calls
+    /// that look at lanes of other communicators than their own, which other threads may free meanwhile; and for finalize, which nobody
+    /// is to wait for with the guard, while peers are still forgotten. (A lane that is going has nothing under way.)
     pub fn hold(&self, fits: impl Fn(&Lane) -> bool) -> Vec<Held> {
         self.all().iter().filter(|lane| !lane.is_going() && fits(lane)).map(|lane| Held::of(lane)).collect()
     }

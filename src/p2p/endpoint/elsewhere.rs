@@ -248,7 +248,7 @@ impl Endpoint {
     /// go by other ranks.
     pub fn settle_fabric(&self) {
         let Some(fabric) = self.fabric.get() else { return };
-        self.lanes.list().into_iter().filter_map(|lane| lane.far()).for_each(Far::pay);
+        self.lanes.hold_far(|_, _| true).iter().for_each(|lane| lane.far().pay());
         let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));
     }
@@ -256,10 +256,8 @@ impl Endpoint {
     /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.
     pub(super) fn leave_fabric(&self) {
         let Some(fabric) = self.fabric.get() else { return };
-        for lane in self.lanes.list() {
-            if let Some(far) = lane.far().filter(|far| far.link.is_up()) {
-                far.say_side(lane.my_side());
-            }
+        for lane in self.lanes.hold_far(|_, _| true).iter().filter(|lane| lane.far().link.is_up()) {
+            lane.far().say_side(lane.my_side());
         }
         let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));
