@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use fmpl::base::system::cpus::CpuSet;
+use fmpl::base::system::cpus::{CpuSet, schedule};
 use fmpl::{Comm, Result as Outcome};
 
 use super::{EACH, SLOTS};
@@ -72,7 +72,7 @@ impl Bound {
             CpuSet::allowed().and_then(|before| CpuSet::of_cpus(which.iter().copied()).apply().map(|()| before));
         let before = bound.map_err(|e| fmpl::Error::new(fmpl::Code::System, format!("processors {which:?}: {e}")))?;
         // Where it is refused, other programs run in between.
-        schedule(libc::SCHED_FIFO, 1);
+        let _ = schedule(libc::SCHED_FIFO, 1);
         Ok(Bound(before))
     }
 
@@ -84,15 +84,9 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        schedule(libc::SCHED_OTHER, 0);
+        let _ = schedule(libc::SCHED_OTHER, 0);
         let _ = self.0.apply();
     }
-}
-
-/// How the system schedules this thread.
-fn schedule(policy: i32, priority: i32) {
-    // SAFETY: reads the parameters.
-    unsafe { libc::sched_setscheduler(0, policy, &libc::sched_param { sched_priority: priority }) };
 }
 
 /// The raw hop: one cache line that two threads write in turn, on the first two processors; the least of a few runs.

@@ -175,7 +175,10 @@ def _():
             head = re.match(r"(\s*)(pub(\(.*?\))? )?(const )?(async )?(unsafe )?(extern \"C\" )?fn (\w+)", l)
             if not head or next((m for m in lines[k:] if m.rstrip().endswith(("{", ";", "}"))), "").rstrip().endswith(";"):
                 continue  # no function, or one of a trait without a body
-            end = next((n for n in range(k, len(lines)) if lines[n].rstrip() in (head[1] + "}", head[1] + "};")), k)
+            # An entry of a table of functions has what it does behind a sign of equality.
+            ends = ["});"] if any(m.lstrip().startswith("= ") for m in lines[k + 1 : k + 4]) else ["}", "};"]
+            ends = [head[1] + ("    " if ends == ["});"] else "") + end for end in ends]
+            end = next((n for n in range(k, len(lines)) if lines[n].rstrip() in ends), k)
             if end - k + 1 > 80 and not reasoned(text, k + 1):
                 long.append((end - k + 1, f"{p} {head[8]}"))
     return f"{len(long)}" + (f", the longest {max(long)[1]} with {max(long)[0]}" if long else ""), not long

@@ -1,5 +1,6 @@
 //! Sets of processors.
 
+use core::ffi::c_int;
 use std::io::{Error, Result};
 
 /// A set of CPUs as the system calls take it.
@@ -58,5 +59,14 @@ impl CpuSet {
             0 => Ok(()),
             _ => Err(Error::last_os_error()),
         }
+    }
+}
+
+/// How the system schedules the calling thread: a policy (`SCHED_FIFO`), and a priority there.
+pub fn schedule(policy: c_int, priority: c_int) -> Result<()> {
+    // SAFETY: reads the parameters.
+    match unsafe { libc::sched_setscheduler(0, policy, &libc::sched_param { sched_priority: priority }) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
     }
 }
