@@ -1,18 +1,27 @@
+use std::path::Path;
 use std::process::Command;
 
 use crate::ranks::calls::*;
 
-/// Sends 1000 messages of 8 bytes to the next rank; with `DIES` the last rank dies long before the end.
+/// Sends 1000 messages of 8 bytes to the next rank; with `DIES`, a directory, the last rank dies long before the end, when the numbers of all
+/// have been written once.
 pub fn passes_on() {
     init(8);
     let (me, ranks) = (rank(), size());
     for k in 0..1000u32 {
         sendrecv(&[k as u8; 8], (me + 1) % ranks, 1, &mut [0; 8], (me + ranks - 1) % ranks, 1);
     }
-    if std::env::var_os("DIES").is_some() {
-        // Its numbers are written several times a second.
-        sleep_ms(1500);
+    if let Some(seen) = std::env::var_os("DIES") {
+        let seen = |rank: i32| Path::new(&seen).join(rank.to_string());
+        let mine = Path::new(&std::env::var_os("FMPL_STATS").unwrap()).join(me.to_string());
+        while !std::fs::read_to_string(&mine).is_ok_and(|text| text.contains("[1000, 8000]")) {
+            sleep_ms(10);
+        }
+        std::fs::write(seen(me), "").unwrap();
         if me == ranks - 1 {
+            while !(0..ranks).all(|rank| seen(rank).exists()) {
+                sleep_ms(10);
+            }
             // SAFETY: no memory.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
@@ -28,6 +37,15 @@ fn run(ranks: usize, options: &[&str]) -> (i32, String) {
     command.args(["run", "-n", &many, "--timeout", "60", "--env", "RANKS_BODY=passes on"]).args(options).arg("--");
     let output = command.arg(std::env::current_exe().unwrap()).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// The same of one whose last rank dies.
+fn run_to_a_death(ranks: usize, options: &[&str]) -> (i32, String) {
+    let place = std::env::temp_dir().join(format!("fmpl-told-{}-{ranks}", std::process::id()));
+    std::fs::create_dir(&place).unwrap();
+    let ran = run(ranks, &[options, &["--stats", "--env", &format!("DIES={}", place.display())]].concat());
+    std::fs::remove_dir_all(&place).unwrap();
+    ran
 }
 
 pub fn table() {
@@ -52,7 +70,7 @@ pub fn through_daemons() {
     let (code, text) = run(4, &[&machines[..], &["--stats"]].concat());
     assert_eq!(code, 0, "{text}");
     assert_eq!(text.lines().filter(|l| l.contains("1000 (8000 B)")).count(), 4, "{text}");
-    let (code, text) = run(4, &[&machines[..], &["--stats", "--env", "DIES=1"]].concat());
+    let (code, text) = run_to_a_death(4, &machines);
     assert_eq!(code, 137, "{text}");
     let rows: Vec<&str> = text.lines().filter(|l| l.contains("1000 (8000 B)")).collect();
     assert!(rows.len() == 4 && rows[3].contains("moments before its end: died of signal 9"), "{text}");
@@ -75,7 +93,7 @@ pub fn in_json() {
 }
 
 pub fn of_the_dead() {
-    let (code, text) = run(2, &["--stats", "--env", "DIES=1"]);
+    let (code, text) = run_to_a_death(2, &[]);
     assert_eq!(code, 137, "{text}");
     let rows: Vec<&str> = text.lines().filter(|l| l.contains("1000 (8000 B)")).collect();
     assert_eq!(rows.len(), 2, "{text}");
