@@ -93,13 +93,15 @@ impl Link {
     /// Can it be packed, as far as that is told without its lock?
     pub(in crate::fabric::network) fn may_be_packed(&self) -> bool {
         let [mine, theirs] = self.lives.said();
-        let is_settled = mine != 0 && theirs != 0 && !self.lives.is_closed();
-        let ends = self.has_ended() || self.has_heard_of_an_end() || self.knows_end();
-        let owes = self.may_hold_a_ticket()
-            || self.annexes() != 0
-            || self.counted.load(Ordering::Acquire) != 0
-            || self.arrived.load(Ordering::Acquire) != 0;
-        is_settled && !ends && !owes && !self.asked_for.load(Ordering::Acquire)
+        !self.asked_for.load(Ordering::Acquire)
+            && !(mine == 0 || theirs == 0 || self.lives.is_closed())
+            && !self.has_ended()
+            && !self.has_heard_of_an_end()
+            && !self.may_hold_a_ticket()
+            && self.annexes() == 0
+            && self.counted.load(Ordering::Acquire) == 0
+            && self.arrived.load(Ordering::Acquire) == 0
+            && !self.knows_end()
     }
 
     /// What is kept of it. `None`: something is under way, or nothing has come that nobody has received, or there is too much of it.
