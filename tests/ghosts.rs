@@ -76,27 +76,9 @@ fn peers_in_turn_and_the_first_again() {
 #[test]
 fn messages_that_are_received_late() {
     let found = run(1 << 20, 100, &["--incast", "--late", "1"], 32);
-    let [known, packed, let_in] = ["peers", "packed", "let_in"].map(|what| of_ranks(&found, "late", what)[0]);
-    let late = known + packed;
-    assert!(late <= 32 + 4 + 16 + let_in, "{late} peers have come before anything is received");
+    let [late, let_in] = ["peers", "let_in"].map(|what| of_ranks(&found, "late", what)[0]);
+    assert!((32..=32 + 4 + 16 + let_in).contains(&late), "{late} peers are known before anything is received");
     assert_eq!([found["answered"].as_u64(), Some(sum(&found, "after", "peers"))], [Some(100), Some(0)]);
-}
-
-/// The same of many more: of each of those little more than its message is kept, and none is let in for want of room.
-#[test]
-fn messages_that_are_received_late_take_little() {
-    let found = run(1 << 20, 300, &["--incast", "--late", "3"], 32);
-    let [known, packed, let_in] = ["peers", "packed", "let_in"].map(|what| of_ranks(&found, "late", what)[0]);
-    assert!(known <= 32 + 4 + 16 + let_in, "{known} are known, {let_in} of them let in");
-    let bytes = found["ranks"][0]["late"]["parts"]["between nodes: peers that are packed"].as_u64().unwrap_or(0);
-    // And a block or two that are not full.
-    assert!(bytes <= 64 * packed + 128, "{bytes} bytes for {packed}");
-    assert!(of_ranks(&found, "with", "ever_packed")[0] > 0, "{found}");
-    let after = |what| sum(&found, "after", what);
-    assert_eq!(
-        [found["answered"].as_u64(), Some(after("peers")), Some(after("packed"))],
-        [Some(300), Some(0), Some(0)]
-    );
 }
 
 #[test]

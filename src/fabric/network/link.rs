@@ -35,7 +35,6 @@ use under_way::{Echo, Stuck};
 
 pub mod ending;
 pub mod memory;
-pub(super) mod packing;
 mod posting;
 mod under_way;
 
@@ -163,8 +162,6 @@ pub struct Link {
     /// What the peer may read for now, beside its windows; and held by the thread of this side that is lent something there.
     lent: Mutex<Option<Region>>,
     borrowing: Mutex<()>,
-    /// See [`packing`].
-    asked_for: AtomicBool,
 }
 
 impl Link {
@@ -218,7 +215,6 @@ impl Link {
             indices: AtomicU32::new(0),
             lent: Mutex::default(),
             borrowing: Mutex::default(),
-            asked_for: AtomicBool::new(false),
         }
     }
 

@@ -120,8 +120,6 @@ impl Ghost {
         let fabric = Fabric::start(who, port.clone(), terms).map(Arc::new);
         let fabric = fabric.inspect_err(|e| common.is_in_trouble(rank, e.detail())).ok();
         if let (Some(fabric), Some(key)) = (&fabric, common.key()) {
-            // Who has sent something is looked for among its links.
-            fabric.keep_all();
             fabric.know(key, hooks(common, &state));
         }
         Ghost { rank, port, fabric, state, errand: None, due: 0 }

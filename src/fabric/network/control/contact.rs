@@ -52,7 +52,6 @@ impl Fabric {
             // It is about to be forgotten, or not.
             shared.await_answer(FIRST_PATIENCE, |_| !link.lives.is_closed());
         };
-        link.is_asked_for();
         let _ = link.card.set(*card);
         // A contact is also the way to learn how many indices the peer has by now, so one answer is awaited in any case.
         let before = link.answers();
@@ -107,7 +106,6 @@ impl Fabric {
     /// The same without a wait: says once more what is not answered yet. `None`: not known yet.
     pub fn greet(&self, peer: u32, card: &Card, lane: u64, chunk: u32) -> Result<Option<Contact>> {
         let link = self.shared.link(peer);
-        link.is_asked_for();
         let _ = link.card.set(*card);
         if let (Some(page), Some(fronts)) = (link.open_window(lane, 0), link.open_window(lane, chunk + 1)) {
             return Ok(Some((link, [page, fronts])));
@@ -120,9 +118,7 @@ impl Fabric {
 
     /// A link with a peer that nothing is said over yet: whoever tends it hears whether the peer is there.
     pub fn acquaint(&self, peer: u32, card: &Card) {
-        let link = self.shared.link(peer);
-        link.is_asked_for();
-        let _ = link.card.set(*card);
+        let _ = self.shared.link(peer).card.set(*card);
     }
 
     /// Asks processes whether they are there, until all have answered or the time is over; the first that has not, and why that may be.

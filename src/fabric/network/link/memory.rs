@@ -1,7 +1,6 @@
 //! What the peer may write here, and where this side may write there: the *windows*, pages of lanes and chunks of their fronts.
 //!
-//! A window stays where it is, with all that was written into it, for as long as its lane may be used, unless it is
-//! [packed](super::packing) meanwhile, and then elsewhere in the next era. Registered it is only while this
+//! A window stays where it is, with all that was written into it, for as long as its lane may be used. Registered it is only while this
 //! process has a *context* with the peer, of which the processes of a node have so many together: from the making of a connection until that
 //! has been given up and another peer needs the context's place. Then nobody can write here, so nothing needs to be agreed on with the peer.
 //! What has changed is the keys. They are numbered by *eras*, one for each time that the context was made; each side says its era with
@@ -9,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::{Link, Posted};
 use crate::base::error::Result;
@@ -22,10 +21,6 @@ use crate::fabric::network::handshake::State;
 use crate::fabric::network::region::{Domain, Ground};
 use crate::fabric::network::room::Room;
 
-/// In place of an address: the peer has not said it; it has, and is to say it again, which it does with its next key.
-const UNKNOWN: u64 = u64::MAX;
-const ASK_AGAIN: u64 = u64::MAX - 1;
-
 /// Which window: the lane, and 0 for its page or the number of a chunk plus one.
 pub type Name = (u64, u32);
 
@@ -34,8 +29,8 @@ pub struct Window {
     name: Name,
     /// Ours.
     pub memory: Ground,
-    /// Where the peer's begins, once it has said: [`UNKNOWN`], or [`ASK_AGAIN`].
-    there: AtomicU64,
+    /// Where the peer's begins, once it has said.
+    there: OnceLock<u64>,
     /// The peer's key: era 32 | key 32.
     key: AtomicU64,
     /// What the peer has asked for by this window last, by its number there, and what it was answered.
@@ -55,14 +50,7 @@ impl Window {
         let memory = Ground::new(bytes)?;
         let counted = (name.1 == ANNEX_CHUNK + 1).then(|| annexes.clone());
         counted.iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
-        Ok(Window {
-            counted,
-            name,
-            memory,
-            there: AtomicU64::new(UNKNOWN),
-            key: AtomicU64::new(0),
-            answered: Mutex::default(),
-        })
+        Ok(Window { counted, name, memory, there: OnceLock::new(), key: AtomicU64::new(0), answered: Mutex::default() })
     }
     fn open(&self, domain: &Arc<Domain>) -> Result<()> {
         self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
@@ -73,20 +61,11 @@ impl Window {
     }
     /// Has the peer said where its memory is?
     pub fn is_known(&self) -> bool {
-        self.there.load(Ordering::Acquire) != UNKNOWN
+        self.there.get().is_some()
     }
-    /// The peer has said it to this link as it was before it was packed.
-    pub(super) fn was_known(&self) {
-        self.there.store(ASK_AGAIN, Ordering::Release);
-    }
-    /// The peer has said where its memory is, and its key in that era; 0: it has no context. In a later era it may be elsewhere, since the peer has
-    /// packed it meanwhile; what is said of an earlier one is late. (By one thread, while nothing is posted that a later era is for.)
+    /// The peer has said where its memory is, and its key in that era; 0: it has no context.
     fn tell(&self, place: Place, era: u32) {
-        let there = self.there.load(Ordering::Relaxed);
-        let is_later = u64::from(era) > self.key.load(Ordering::Relaxed) >> 32;
-        if is_later || there == UNKNOWN || there == ASK_AGAIN {
-            self.there.store(place.addr, Ordering::Release);
-        }
+        let _ = self.there.set(place.addr);
         if era != 0 {
             // SYNC POINT: pairs with the acquire in `place_in`.
             self.key.fetch_max((era as u64) << 32 | place.rkey as u64, Ordering::AcqRel);
@@ -97,7 +76,7 @@ impl Window {
     pub(super) fn place_in(&self, era: u32) -> Option<Place> {
         // SYNC POINT: pairs with the exchange in `tell`.
         let key = self.key.load(Ordering::Acquire);
-        let addr = self.there.load(Ordering::Acquire);
+        let addr = *self.there.get()?;
         (era != 0 && ((key >> 32) as u32 == era || !holds(Rule::Era))).then_some(Place { addr, rkey: key as u32 })
     }
 }
@@ -110,10 +89,10 @@ struct Context {
 
 /// The windows of a peer. Locked after the link.
 pub(in crate::fabric::network) struct Windows {
-    pub(super) all: BTreeMap<Name, Arc<Window>>,
+    all: BTreeMap<Name, Arc<Window>>,
     context: Option<Context>,
     /// How often the context was made.
-    pub(super) era: u32,
+    era: u32,
     /// The lane and the chunk that were asked for last.
     recent: Name,
     /// Annexes of the process.
@@ -152,10 +131,6 @@ impl Windows {
     /// None yet; annexes are counted there.
     pub fn new(annexes: Arc<AtomicUsize>) -> Windows {
         Windows { all: BTreeMap::new(), context: None, era: 0, recent: (0, FIRST_CHUNK), annexes }
-    }
-    /// Are they registered?
-    pub(super) fn is_in(&self) -> bool {
-        self.context.is_some()
     }
     /// The window of this name, made if need be; registered if the others are.
     fn window(&mut self, domain: &Arc<Domain>, name: Name, bytes: usize) -> Result<Arc<Window>> {
@@ -246,7 +221,7 @@ impl Link {
 
     /// Has this process a context with the peer?
     pub(in crate::fabric::network) fn is_in(&self) -> bool {
-        self.windows().is_in()
+        self.windows().context.is_some()
     }
 
     /// Makes the context in this place, which others may not have until it is put away. An error leaves it unmade, the place taken.
