@@ -95,13 +95,13 @@ impl<'a> Party<'a> {
         let rank = self.rank_of(member);
         let team = self.team;
         let context = team.ep.context(team.comm)?;
+        // One that fails here has no part in the call: what others send it in this one would be taken for the next one's.
         let lane = team.ep.lane_of(context, rank as i32);
-        let lane = lane.map_err(|error| match self.slot {
+        let lane = lane.and_then(|lane| lane.open_fronts(self.slot).map(|()| lane));
+        lane.map_err(|error| match self.slot {
             GROUP_SLOT => error,
             _ => team.fail_elsewhere(self.own, None, context.group.world_rank(rank), error),
-        })?;
-        lane.open_fronts(self.slot)?;
-        Ok(lane)
+        })
     }
 
     /// The same members on the slot for every other message of two that follow each other closely.

@@ -48,7 +48,8 @@ fn freed_while_memory_is_counted() {
 #[should_panic(expected = "Causality violation")]
 fn freed_lanes_of_a_list_are_used() {
     freed("freed_lanes_of_a_list_are_used", |w| {
-        for lane in w.endpoint(0).lanes.list() {
+        let list = w.endpoint(0).lanes.all().clone();
+        for lane in list {
             lane.private_memory();
         }
     });
