@@ -306,7 +306,7 @@ mod tests {
         let back = read(&path).unwrap();
         assert_eq!((back.times, back.processors, back.measured), (times, 2, known.measured));
         std::fs::write(&path, "{\"take\": 5}").unwrap();
-        assert!(read(&path).err().unwrap().contains("send"));
+        assert!(read(&path).err().unwrap().contains("missing field"));
         std::fs::remove_file(&path).unwrap();
     }
 
