@@ -52,7 +52,7 @@ impl Team {
             return error;
         }
         let context = self.ep.context(self.comm).ok();
-        let told = context.zip(lane).and_then(|(context, lane)| self.ep.told_over(lane, context));
+        let told = context.zip(lane).and_then(|(context, lane)| self.ep.told_over(lane, context).next());
         let known = || self.ep.dead_member(context?);
         // What it was told comes first: who told it may have left since.
         let lost = told.or_else(known).unwrap_or(rank);

@@ -13,19 +13,15 @@ use crate::lane::map::{
 /// Where a rank tells of its part in the world.
 const WORLD: Place = Place { epoch: 0, unit: WORLD_UNIT, units: 0 };
 
-/// Whose death a rank has told of, by its life in a place: to the members of a communicator, as long as it has not freed that one; and to all
-/// that are in the world.
-fn told(context: &Context, life: impl Fn(Place) -> Option<Life>) -> Option<u32> {
-    let says = |place| life(place).and_then(broken_by);
-    says(context.place_of_life())
-        .or_else(|| says(WORLD).filter(|dead| context.group.rank_of(*dead & !PANICKED).is_some()))
-}
-
-fn broken_by(life: Life) -> Option<u32> {
-    match life {
+/// Members of a communicator of whose deaths a rank has told, by its life in a place: to the other members, as long as it has not freed the
+/// communicator; and to all that are in the world.
+fn told(context: &Context, life: impl Fn(Place) -> Option<Life>) -> impl Iterator<Item = u32> {
+    let says = |place| match life(place)? {
         Life::Broken(dead) => Some(dead),
         _ => None,
-    }
+    };
+    let to_all = says(WORLD).filter(|dead| context.group.rank_of(*dead & !PANICKED).is_some());
+    [says(context.place_of_life()), to_all].into_iter().flatten()
 }
 
 impl Endpoint {
@@ -104,7 +100,7 @@ impl Endpoint {
 
     /// Whose death a rank on this node, which may be gone itself, has told of to the members of a communicator, or to the world.
     fn told_by(&self, world: u32, context: &Context) -> Option<u32> {
-        told(context, |place| self.life_of(world, place))
+        told(context, |place| self.life_of(world, place)).next()
     }
 
     /// A known rank's part in the communicator of a place, as it tells it.
@@ -115,10 +111,10 @@ impl Endpoint {
         Some(Life::read(word.load(Ordering::Acquire), place.epoch))
     }
 
-    /// Whose death a peer has told of to the members of a communicator, or to the world.
-    pub fn told_over(&self, lane: &Lane, context: &Context) -> Option<u32> {
-        let far = || lane.far()?.broken();
-        told(context, |place| Some(lane.pair.life(place.unit, place.epoch))).or_else(far)
+    /// Members of a communicator of whose deaths a peer has told.
+    pub fn told_over(&self, lane: &Lane, context: &Context) -> impl Iterator<Item = u32> {
+        let far = lane.far().and_then(|far| far.broken());
+        told(context, |place| Some(lane.pair.life(place.unit, place.epoch))).chain(far)
     }
 
     /// Why nothing more is to be expected on this slot of a lane, if so. Ranks that agree with each other wait for the living only as
@@ -132,13 +128,11 @@ impl Endpoint {
         if (of_all || slot == PART_SLOT)
             && let Some(context) = self.contexts.find(lane.comm())
         {
+            let mut told = self.told_over(lane, context);
             let dead = if of_all {
-                self.told_over(lane, context).or_else(|| self.dead_member(context))
+                told.next().or_else(|| self.dead_member(context))
             } else {
-                let says = |place: Place| broken_by(lane.pair.life(place.unit, place.epoch));
-                let far = || lane.far()?.broken();
-                let mut all = [says(context.place_of_life()), says(WORLD), far()].into_iter().flatten();
-                all.find(|dead| context.part_has(*dead)).or_else(|| self.dead_of_part(context))
+                told.find(|dead| context.part_has(*dead)).or_else(|| self.dead_of_part(context))
             };
             if let Some(dead) = dead {
                 return Some(self.is_broken_by(context, dead));
