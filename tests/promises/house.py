@@ -173,9 +173,10 @@ def _():
             head = re.match(r"(\s*)(pub(\(.*?\))? )?(const )?(async )?(unsafe )?(extern \"C\" )?fn (\w+)", l)
             if not head or next((m for m in lines[k:] if m.rstrip().endswith(("{", ";", "}"))), "").rstrip().endswith(";"):
                 continue  # no function, or one of a trait without a body
-            # An entry of a table of functions has what it does behind a sign of equality.
-            ends = ["});"] if any(m.lstrip().startswith("= ") for m in lines[k + 1 : k + 4]) else ["}", "};"]
-            ends = [head[1] + ("    " if ends == ["});"] else "") + end for end in ends]
+            # An entry of a table of functions has what it does behind a sign of equality, in place of braces.
+            first = next((n for n in range(k, len(lines)) if lines[n].rstrip().endswith(("{", ";", "}"))), k)
+            is_entry = any(m.lstrip().startswith("= ") for m in lines[k + 1 : first + 1])
+            ends = [head[1] + end for end in (["    });"] if is_entry else ["}", "};"])]
             end = next((n for n in range(k, len(lines)) if lines[n].rstrip() in ends), k)
             if end - k + 1 > 80 and not reasoned(text, k + 1):
                 long.append((end - k + 1, f"{p} {head[8]}"))
