@@ -97,6 +97,13 @@ impl Begun {
     /// Polls it once, or until it is over. Is it?
     fn poll(&self, state: &mut State, wait: bool) -> bool {
         let State::Runs(call, own) = state else { return true };
+        // The one before it on its slot may have failed: this one would take messages of that one's, and others this one's for it.
+        if !own.moves.replace(true)
+            && let Some(error) = self.team.failure_of(own)
+        {
+            *state = State::Over(Err(error), None);
+            return true;
+        }
         own.patient.set(wait);
         let guard = NoWayOut("a collective call");
         let polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));

@@ -64,6 +64,8 @@ pub(in crate::coll) struct State {
 pub(in crate::coll) struct Own {
     /// Of a call with a ticket, what it is called.
     pub name: Option<&'static str>,
+    /// It has been polled: some of its messages may be out.
+    pub moves: Cell<bool>,
     /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
     pub patient: Cell<bool>,
     /// What the call waits for, if that is a word.
