@@ -232,6 +232,8 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     ep.lately.forget(comm);
     let team = crate::coll::forget(comm, &unused);
     ep.lanes.forget(comm, &unused);
+    let links = ep.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
+    links.iter().for_each(|link| link.lane_is_over(u64::from(place.epoch)));
     ep.contexts.remove(comm, &unused);
     result.and(said).and(rings).and(team)
 }

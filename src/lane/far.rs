@@ -34,7 +34,7 @@ mod view;
 
 pub use annex::Part;
 pub use ask::{Answer, Ask, Asked, Call, answer};
-pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, sum};
+pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, has_messages, sum};
 
 /// In a lane's key: it is between nodes, so the short path does not find it.
 pub const FAR: u64 = 1 << 63;

@@ -38,6 +38,16 @@ pub(super) struct Front {
     _pad: AtomicU64,
     pub(super) chain: [AtomicU64; 4],
 }
+
+/// Has the peer sent a message into these fronts?
+pub fn has_messages(fronts: &Window) -> bool {
+    let at = fronts.memory.as_ptr().cast::<Front>();
+    // SAFETY: a chunk has so many fronts, lives as long as the window, and a front is atomics only.
+    (0..CHUNK_SLOTS)
+        .map(|n| unsafe { &*at.add(n) })
+        .any(|front| front.landing[0].load(Ordering::Acquire) != 0 || front.tail.load(Ordering::Acquire) != 0)
+}
+
 pub(super) const POSTING_AT: usize = 128;
 pub(super) const ACK_AT: usize = 192;
 pub(super) const MARK_AT: usize = 200;

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use super::is_of;
 use crate::base::lock::Mutex;
 use crate::fabric::network::link::Link;
-use crate::lane::far::Far;
+use crate::lane::far::{Far, has_messages};
 use crate::lane::{Lane, RECV_PENDING, SEND_OPEN, SEND_PENDING};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::{any_index, send, sendbuf};
@@ -21,7 +21,17 @@ use crate::p2p::{any_index, send, sendbuf};
 /// See [`Hooks::close`](crate::fabric::network::control::Hooks).
 pub(super) fn close(link: &Link) -> Option<usize> {
     let ep = endpoint().ok()?;
+    if has_unmade(ep, link) {
+        return None;
+    }
     ep.lanes.close(|far| is_of(far, link), |lane, far| is_quiet(ep, lane, far))
+}
+
+/// Is there a message for a lane that is yet to be made here? Its sender may have freed the communicator since, and know nothing of it any more.
+fn has_unmade(ep: &Endpoint, link: &Link) -> bool {
+    let made = ep.lanes.try_hold_far(|_, far| is_of(far, link));
+    let made: Vec<u64> = made.iter().map(|lane| lane.far().number()).collect();
+    link.chunks_beside(&made).iter().any(|fronts| has_messages(fronts))
 }
 
 /// See there.

@@ -7,7 +7,7 @@
 //! its end of a connection, so a key of an earlier era is never used: it is asked for first.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::{Link, Posted};
@@ -33,6 +33,8 @@ pub struct Window {
     there: OnceLock<u64>,
     /// The peer's key: era 32 | key 32.
     key: AtomicU64,
+    /// The communicator of its lane is freed here: what is in it interests nobody.
+    over: AtomicBool,
     /// What the peer has asked for by this window last, by its number there, and what it was answered.
     pub answered: Mutex<Option<(u64, Option<[u64; 2]>)>>,
     /// It is an annex: counted there.
@@ -50,7 +52,8 @@ impl Window {
         let memory = Ground::new(bytes)?;
         let counted = (name.1 == ANNEX_CHUNK + 1).then(|| annexes.clone());
         counted.iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
-        Ok(Window { counted, name, memory, there: OnceLock::new(), key: AtomicU64::new(0), answered: Mutex::default() })
+        let (there, key, over) = (OnceLock::new(), AtomicU64::new(0), AtomicBool::new(false));
+        Ok(Window { counted, name, memory, there, key, over, answered: Mutex::default() })
     }
     fn open(&self, domain: &Arc<Domain>) -> Result<()> {
         self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
@@ -304,6 +307,20 @@ impl Link {
     pub fn find_window(&self, fits: impl Fn(u64) -> bool) -> Option<Arc<Window>> {
         let windows = self.windows();
         windows.all.values().find(|w| w.name.1 == 0 && fits(w.name.0) && w.is_known()).cloned()
+    }
+    /// The chunks of lanes but these, that the peer may have written for a lane which this process is yet to make.
+    pub fn chunks_beside(&self, lanes: &[u64]) -> Vec<Arc<Window>> {
+        let is_beside = |w: &&Arc<Window>| {
+            let (lane, number) = w.name;
+            number != 0 && number != ANNEX_CHUNK + 1 && !lanes.contains(&lane) && !w.over.load(Ordering::Relaxed)
+        };
+        self.windows().all.values().filter(is_beside).cloned().collect()
+    }
+    /// The communicator of a lane is freed here.
+    pub fn lane_is_over(&self, lane: u64) {
+        let windows = self.windows();
+        let of_lane = windows.all.range((lane, 0)..=(lane, u32::MAX));
+        of_lane.for_each(|(_, w)| w.over.store(true, Ordering::Relaxed));
     }
     /// The pages of all lanes.
     pub fn pages(&self) -> Vec<Arc<Window>> {
