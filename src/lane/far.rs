@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::map::{SIDE_FINALIZED, Side};
+use super::map::SIDE_FINALIZED;
 use super::progress::Progress;
 use super::record::{Kind, Land, WANTS};
 use crate::base::error::{Code, Error, Result, error};
@@ -169,6 +169,14 @@ impl Far {
                 chunk.is_some_and(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_some())
             })
             .flat_map(|slot| slot..slot + front::FEW)
+    }
+    /// Has the peer sent a message on a slot that this side has never used?
+    pub fn has_unseen(&self) -> bool {
+        let unused = |slot: &usize| {
+            let chunk = self.chunks.get(slot / CHUNK_SLOTS);
+            chunk.is_some_and(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_none())
+        };
+        self.open_slots().filter(unused).any(|slot| self.front(slot).is_some_and(Front::has_message))
     }
     /// Is memory of the program in use by the device for a slot, or by the peer?
     pub fn has_memory(&self, slot: usize) -> bool {
@@ -358,18 +366,6 @@ impl Far {
     pub fn is_pending(&self, slot: usize, seq: u64) -> bool {
         self.front(slot).is_some_and(|f| f.mark.load(Ordering::Acquire) == seq << 2 | PENDING)
     }
-    /// Tells the peer what this side says of itself.
-    pub fn say_side(&self, side: &Side) {
-        let _ = self.link.write_into(
-            &self.page,
-            0,
-            || self.wakes(),
-            |record| {
-                let words = [&side.state, &side.bell, &side.any, &side.any_sleep, &side.any_overflow];
-                record.put_halves(&words.map(|w| w.load(Ordering::Acquire)));
-            },
-        );
-    }
     /// Does the peer receive from any index?
     pub fn is_subscribed(&self) -> bool {
         self.page().side.any.load(Ordering::Acquire) != 0
@@ -417,11 +413,6 @@ impl Far {
                 self.link.write_into(&self.page, BROKEN_AT, || self.wakes(), |record| record.put(&[dead as u64 + 1]));
         }
     }
-    /// Announces: entry `n` of the peer's queue.
-    pub fn announce(&self, n: u64, entry: u64) {
-        let _ = self.link.write_into(&self.page, queue_at(n), || self.wakes(), |record| record.put(&[entry]));
-    }
-
     /// The lane's number between the two.
     pub fn number(&self) -> u64 {
         self.number

@@ -81,19 +81,31 @@ fn choose(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wait
     found.or_else(|| next(ep, lane, state))
 }
 
-/// Raises the flag, the first time, and marks what was sent before.
+/// Raises the flag, the first time, and marks what was sent before. Who waits calls it again: a peer that is late may not have seen the flag,
+/// and what it publishes when it goes on is not announced.
 fn subscribe(lane: &Lane, state: &mut AnyState) {
-    if core::mem::replace(&mut state.subscribed, true) {
+    if state.subscribed {
         return;
     }
     lane.my_side().any.store(1, Ordering::Relaxed);
     if let Some(far) = lane.far() {
         far.say_side(lane.my_side());
         // Everything that was published without an announcement is here when the answer is.
-        let _ = far.ask(Ask::Subscribe, 0, 0, || lane.gone().is_none());
+        state.subscribed = far.ask(Ask::Subscribe, 0, 0, || lane.gone().is_none()).is_some();
         state.marked = super::far::all_slots(far, lane.limit() as usize, SYSTEM_INDICES);
+        if std::env::var("SAYS").is_ok() {
+            eprintln!(
+                "SUBSCRIBED {} {}: {} marked {:?} tails {:?}",
+                crate::base::clock::now_ns(),
+                far.link.peer,
+                state.subscribed,
+                state.marked.len(),
+                state.marked.iter().map(|s| (*s, far.chain_tail(*s as usize))).filter(|t| t.1 != 0).collect::<Vec<_>>()
+            );
+        }
         return;
     }
+    state.subscribed = true;
     // SYNC POINT: pairs with the sender's look at the flag after it has published: it sees the flag, or we see its landing.
     if !(doorbell::barrier() && lane.is_ordered()) {
         doorbell::pause();
@@ -159,6 +171,15 @@ fn is_pending(lane: &Lane, slot: usize) -> bool {
 }
 
 fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool {
+    if std::env::var("SAYS").is_ok() {
+        eprintln!(
+            "LOOK {} {} slot {slot} peek {:?} mark {:x}",
+            crate::base::clock::now_ns(),
+            lane.world,
+            super::request::peek(ep, lane, slot),
+            lane.head(lane.inn, slot).mark.load(Ordering::Relaxed)
+        );
+    }
     if super::request::peek(ep, lane, slot).is_some() {
         return true;
     }
@@ -363,6 +384,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
                 lane.name(TAG_ANY)
             ));
         }
+        subscribe(lane, &mut state);
         if let Some(done) = progress(ep, lane, &mut state, wait) {
             over(lane, &mut state);
             return done.map(|()| true);

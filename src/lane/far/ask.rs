@@ -119,12 +119,12 @@ impl Far {
             return;
         }
         if self.sleep.compare_exchange(UNTOLD, TOLD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            let _ = self.link.write_into(
-                &self.page,
-                ASLEEP_AT,
-                || Some(Call::Sleeps.number(self.number)),
-                |record| record.put(&[1]),
-            );
+            let call = || Some(Call::Sleeps.number(self.number));
+            let told = self.link.write_into(&self.page, ASLEEP_AT, call, |record| record.put(&[1]));
+            if told.is_err() {
+                // It is late, and is told when it answers.
+                self.sleep.store(UNTOLD, Ordering::Release);
+            }
         }
     }
     /// Confirms to the peer that this side knows of its sleeper, unless that was woken already.

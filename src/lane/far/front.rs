@@ -39,13 +39,18 @@ pub(super) struct Front {
     pub(super) chain: [AtomicU64; 4],
 }
 
-/// Has the peer sent a message into these fronts?
+impl Front {
+    /// Has the peer ever sent a message there?
+    pub(super) fn has_message(&self) -> bool {
+        self.landing[0].load(Ordering::Acquire) != 0 || self.tail.load(Ordering::Acquire) != 0
+    }
+}
+
+/// Has the peer ever sent a message into these fronts?
 pub fn has_messages(fronts: &Window) -> bool {
     let at = fronts.memory.as_ptr().cast::<Front>();
     // SAFETY: a chunk has so many fronts, lives as long as the window, and a front is atomics only.
-    (0..CHUNK_SLOTS)
-        .map(|n| unsafe { &*at.add(n) })
-        .any(|front| front.landing[0].load(Ordering::Acquire) != 0 || front.tail.load(Ordering::Acquire) != 0)
+    (0..CHUNK_SLOTS).any(|n| unsafe { &*at.add(n) }.has_message())
 }
 
 pub(super) const POSTING_AT: usize = 128;

@@ -1,17 +1,21 @@
 //! What a peer that is late has still to be told: it is said when its connection is there again. Only what nobody would say again and
-//! somebody may wait for: postings, acknowledgements, the words by which blocks of its spool come back.
+//! somebody may wait for: postings, acknowledgements, announcements, what this side says of itself, the words by which blocks of its spool
+//! come back.
 //!
-//! The bound is what was there to be said: a posting and an acknowledgement for each slot, a word for each block that the peer has told of.
+//! The bound is what was there to be said: a posting and an acknowledgement for each slot, a word for each block that the peer has told of,
+//! the queue of announcements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::front::queue_at;
 use super::{Far, FarPosting};
 use crate::base::error::{Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::fabric::network::Place;
 use crate::fabric::network::link::How;
+use crate::lane::map::Side;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
@@ -29,6 +33,20 @@ struct What {
     postings: BTreeMap<usize, (u64, FarPosting)>,
     acknowledgements: BTreeSet<usize>,
     words: Vec<(Place, u32)>,
+    /// By their numbers. One that was left out would hide all that follow.
+    announcements: BTreeMap<u64, u64>,
+    side: Option<SideWords>,
+}
+
+/// What one side says of itself: state, bell, whether it receives from any index, whether it sleeps then, whether marks were left out.
+type SideWords = [u32; 5];
+
+impl What {
+    fn is_empty(&self) -> bool {
+        let What { postings, acknowledgements, words, announcements, side } = self;
+        let none = postings.is_empty() && acknowledgements.is_empty() && words.is_empty();
+        none && announcements.is_empty() && side.is_none()
+    }
 }
 
 impl Unsaid {
@@ -96,6 +114,33 @@ impl Far {
         let _ = said.or_else(|e| self.later(e, |what| what.words.push((to, word))));
     }
 
+    /// Announces: entry `n` of the peer's queue.
+    pub fn announce(&self, n: u64, entry: u64) {
+        let said = self.write_announcement(n, entry);
+        let _ = said.or_else(|e| self.later(e, |what| _ = what.announcements.insert(n, entry)));
+    }
+    fn write_announcement(&self, n: u64, entry: u64) -> Result<()> {
+        self.link.write_into(&self.page, queue_at(n), || self.wakes(), |record| record.put(&[entry])).map(|_| ())
+    }
+
+    /// Tells the peer what this side says of itself.
+    pub fn say_side(&self, side: &Side) {
+        let mut words = [&side.state, &side.bell, &side.any, &side.any_sleep, &side.any_overflow]
+            .map(|word| word.load(Ordering::Acquire));
+        let said = if self.unsaid.is_empty() { self.write_side(words) } else { self.say_side_instead(&mut words) };
+        let _ = said.or_else(|e| self.later(e, |what| what.side = Some(words)));
+    }
+    /// The same, where an older one may be unsaid, which must not come behind this one. Marks that were left out then are still.
+    #[cold]
+    fn say_side_instead(&self, words: &mut SideWords) -> Result<()> {
+        let mut what = self.unsaid.lock();
+        words[4] |= what.side.take().map_or(0, |old| old[4]);
+        self.write_side(*words)
+    }
+    fn write_side(&self, words: SideWords) -> Result<()> {
+        self.link.write_into(&self.page, 0, || self.wakes(), |record| record.put_halves(&words)).map(|_| ())
+    }
+
     /// There is a connection again: says what is left to be said, if the peer need not be asked where to.
     pub fn say_what_is_owed(&self) {
         self.say_unsaid();
@@ -123,9 +168,10 @@ impl Far {
             what.words.retain(|(to, word)| !(up() && put(*to, *word)));
             what.acknowledgements.retain(|slot| !(up() && self.write_ack(How::Silent, *slot).is_ok()));
             what.postings.retain(|slot, (seq, posting)| !(up() && self.write_posting(*slot, *seq, posting).is_ok()));
-            let left = !(what.words.is_empty() && what.acknowledgements.is_empty() && what.postings.is_empty());
+            what.side.take_if(|side| up() && self.write_side(*side).is_ok());
+            what.announcements.retain(|n, entry| !(up() && self.write_announcement(*n, *entry).is_ok()));
             // SYNC POINT: pairs with the acquire in `is_empty`.
-            self.unsaid.some.store(left, Ordering::Release);
+            self.unsaid.some.store(!what.is_empty(), Ordering::Release);
         }
         self.unsaid.saying.store(false, Ordering::Release);
     }
