@@ -111,5 +111,5 @@ fn by_libfabric(config: &Config, wishes: Wishes) -> Result<Arc<dyn Device>> {
             _ => e,
         }
     })?;
-    Ok(Arc::new(Ofi::open(offer)?))
+    Ok(Arc::new(Ofi::open(offer, &config.tcp_congestion)?))
 }

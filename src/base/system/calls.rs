@@ -111,6 +111,15 @@ pub(crate) fn set_option<T: Copy>(socket: c_int, level: c_int, name: c_int, valu
     super::check(r).map(drop)
 }
 
+/// The address of a socket, or of the one that it is connected with, as the system has it.
+pub(crate) fn address(socket: c_int, other: bool) -> Result<[u8; size_of::<libc::sockaddr_storage>()]> {
+    let mut at = [0; _];
+    let mut len = size_of_val(&at) as libc::socklen_t;
+    let call = if other { libc::getpeername } else { libc::getsockname };
+    // SAFETY: writable for as many bytes as said.
+    super::check(unsafe { call(socket, at.as_mut_ptr().cast(), &mut len) }).map(|_| at)
+}
+
 /// Gives a socket an address, one of so many bytes.
 pub(crate) fn bind(socket: &OwnedFd, at: &impl Blank, len: libc::socklen_t) -> Result<()> {
     assert!(len as usize <= size_of_val(at));

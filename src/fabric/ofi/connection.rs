@@ -49,8 +49,9 @@ struct UnderWay {
 struct Live {
     /// `None`: broken off.
     endpoint: Option<Endpoint>,
-    /// What the library calls the other end, and that end's number.
+    /// What the library calls the other end, and that end's number; and where it is.
     other: Option<(u64, u16)>,
+    there: [u8; ADDRESS_MOST],
     /// Which write is the next.
     count: u16,
     /// Requests that tell of their end, in the order of their posting.
@@ -125,6 +126,7 @@ impl Connection {
         let live = Live {
             endpoint: Some(endpoint),
             other: None,
+            there: [0; ADDRESS_MOST],
             count: 0,
             under_way: VecDeque::with_capacity(depth as usize),
             held: Held::new(net.offer.writes_together()),
@@ -307,6 +309,7 @@ impl Pair for Connection {
         if live.other.is_none() {
             self.loops.store(address == self.address, Ordering::Relaxed);
             live.other = Some((self.net.find(&address)?, number));
+            live.there = address;
         }
         Ok(())
     }

@@ -10,9 +10,12 @@ use super::changes::Words;
 use super::ffi::{self, cap, mr};
 use super::load::Library;
 use super::provider::{ADDRESS_MOST, Offer};
+use super::sockets;
+use crate::base::config::Congestion;
 use crate::base::error::{Code, Result, error};
 use crate::fabric::network::device::{Access, Atomics, Registrar, Registration};
 use crate::fabric::network::region::Domain;
+use crate::fabric::tcp::congestion::Algorithm;
 
 /// An object of the library, closed when it is dropped; whatever was made from it is gone by then.
 pub(super) struct Object<T>(*mut T);
@@ -65,6 +68,8 @@ pub struct Net {
     pub(super) domain: Object<ffi::FidDomain>,
     pub(super) fabric: Object<ffi::FidFabric>,
     pub(super) offer: Offer,
+    /// What sockets of connections are set to, if there are any, and to anything.
+    pub(super) algorithm: Option<Algorithm>,
     /// What was asked for last, where keys are this side's to choose.
     last_key: AtomicU64,
     /// What the library calls local memory, by the numbers of its registrations, where requests name it.
@@ -81,8 +86,9 @@ struct Descriptor(*mut c_void);
 unsafe impl Send for Descriptor {}
 
 impl Net {
-    /// Opens the port of an offer.
-    pub fn open(offer: Offer) -> Result<Arc<Net>> {
+    /// Opens the port of an offer. `Setting`: what is wished of connections cannot be had.
+    pub fn open(offer: Offer, wish: &Congestion) -> Result<Arc<Net>> {
+        let algorithm = sockets::algorithm(&offer, wish)?;
         let (lib, none) = (offer.lib(), std::ptr::null_mut());
         // SAFETY: the attributes are the offer's; the place is writable.
         let fabric =
@@ -110,6 +116,7 @@ impl Net {
             domain,
             fabric,
             offer,
+            algorithm,
             last_key,
             descriptors,
             shape: RwLock::new(()),

@@ -11,6 +11,7 @@
 //! | `changes` | changes of words, by the processor of whose they are |
 //! | `pairs` | which connection a write has come by, and that none is missed |
 //! | `held` | writes that leave as one |
+//! | `sockets` | what decides how fast connections over TCP send |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
 //! | [`network`] | a port, as the protocol between nodes wants it |
 //!
@@ -30,6 +31,7 @@ pub mod network;
 mod pairs;
 pub mod provider;
 pub mod queue;
+mod sockets;
 
 /// Bytes of a request at most whose order with others has to be kept.
 const LONGEST: usize = 64 << 10;

@@ -18,6 +18,7 @@ use super::pairs::{Came, Pairs};
 use super::provider::{ADDRESS_MOST, Offer};
 use super::queue::{Inlet, Inlets, Queue};
 use crate::base::clock::now_ns;
+use crate::base::config::Congestion;
 use crate::base::error::{Code, Result, error};
 use crate::base::system::poll_for;
 use crate::base::thread::yield_core;
@@ -74,9 +75,9 @@ struct Sending {
 }
 
 impl Ofi {
-    /// Uses this port from now on, and receives datagrams.
-    pub fn open(offer: Offer) -> Result<Ofi> {
-        let net = Net::open(offer)?;
+    /// Uses this port from now on, and receives datagrams. `Setting`: what is wished of connections cannot be had.
+    pub fn open(offer: Offer, wish: &Congestion) -> Result<Ofi> {
+        let net = Net::open(offer, wish)?;
         let domain = net.memory();
         let (inlets, arrived) = (Arc::new(Inlets::new()?), Arc::new(Queue::new(&net, 2 * DATAGRAMS, true)?));
         inlets.add(&arrived, Weak::new());

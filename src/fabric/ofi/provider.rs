@@ -159,10 +159,14 @@ impl Offer {
     pub fn inject_most(&self) -> Option<usize> {
         (!self.provider().ends_with("ofi_rxm")).then_some(self.tx().inject_size)
     }
+    /// Do endpoints have a stream of TCP between them?
+    pub(super) fn is_stream(&self) -> bool {
+        STREAMS.contains(&&*self.provider())
+    }
     /// How much may be written by one call.
     pub(super) fn writes_together(&self) -> Most {
         let tx = self.tx();
-        let is_stream = self.is_ordered() && STREAMS.contains(&&*self.provider());
+        let is_stream = self.is_ordered() && self.is_stream();
         Most::of(tx.iov_limit, tx.rma_iov_limit, is_stream)
     }
     /// Do writes, and reads behind writes, take effect in the order in which they were posted, and is the other end told in that order of
@@ -173,7 +177,7 @@ impl Offer {
         promised & (order::WAW | order::RMA_WAW) != 0
             && promised & (order::RAW | order::RMA_RAW) != 0
             && self.endpoint().max_order_waw_size >= super::LONGEST
-            && (self.rx().comp_order & order::STRICT == order::STRICT || STREAMS.contains(&&*self.provider()))
+            && (self.rx().comp_order & order::STRICT == order::STRICT || self.is_stream())
     }
 
     /// What it lacks, if it cannot be used.

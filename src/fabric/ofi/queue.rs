@@ -135,6 +135,11 @@ impl Queue {
         Ok(Queue { cq: make(ffi::WAIT_NONE)?, fd: None, is_open: AtomicBool::new(false), net: net.clone() })
     }
 
+    /// What becomes readable when asking is of use.
+    pub(super) fn fd(&self) -> Option<RawFd> {
+        self.fd
+    }
+
     /// Its endpoint is there, or is going to be closed.
     pub(super) fn set_open(&self, open: bool) {
         self.is_open.store(open, Ordering::Release);

@@ -24,7 +24,7 @@ const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 /// What connections are set to; `None`: to nothing, they have the system's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Algorithm(Option<Name>);
+pub(in crate::fabric) struct Algorithm(Option<Name>);
 
 fn named(name: &str) -> Name {
     let mut bytes = [0; _];
@@ -52,6 +52,11 @@ impl Algorithm {
                 }
             },
         }
+    }
+
+    /// Is there nothing to be set?
+    pub fn is_the_systems(&self) -> bool {
+        self.0.is_none()
     }
 
     /// Sets a connection to it.

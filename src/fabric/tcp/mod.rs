@@ -13,7 +13,7 @@
 //! end's process does what the frame asks for, as a device would: it receives long writes right into the memory that they are for. That is
 //! done by whoever waits there, or by the thread of the fabric. What was posted is executed in order, since the frames come in order.
 
-mod congestion;
+pub(super) mod congestion;
 mod connection;
 mod greeting;
 mod home;

@@ -14,6 +14,7 @@ use crate::fabric::ofi::endpoint::{Endpoint, Write};
 use crate::fabric::ofi::ffi::RmaIov;
 use crate::fabric::ofi::held::Held;
 use crate::fabric::ofi::pairs::{WRITES, data};
+use crate::fabric::ofi::sockets;
 
 /// There was a way to the other end, and for so long there has been none: its process has gone, or the link.
 const NO_WAY_NS: u64 = 500_000_000;
@@ -201,11 +202,22 @@ impl Connection {
     ) -> bool {
         match posted {
             Ok(true) => {
+                if !live.was_there {
+                    self.settle_sockets(live);
+                }
                 live.is_posted(id, tells.map(|delivered| UnderWay { id, over: false, delivered }));
                 true
             }
             Ok(false) => self.has_no_way(live, id),
             Err(error) => self.cannot_post(live, Completion { id, status: status_of(error), code: error }),
+        }
+    }
+
+    /// There is a way to the other end: what it sends by is set up.
+    #[cold]
+    fn settle_sockets(&self, live: &Live) {
+        if let (Some(algorithm), Some(near)) = (self.net.algorithm, self.arrived.fd()) {
+            sockets::settle(algorithm, &self.net.offer, near, &self.address, &live.there);
         }
     }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::base::config::Congestion;
+use crate::base::system::calls;
 use crate::fabric::network::device::{Access, Data, Device, Pair, Piece, Place, Request, What};
 use crate::fabric::network::region::Arena;
 use crate::fabric::ofi::network::Ofi;
@@ -16,7 +18,7 @@ fn connected() -> Option<Connected> {
     let open = || {
         let file = std::env::var("FMPL_LIBFABRIC").ok();
         let offer = choose(&Wishes { provider: Some("tcp;ofi_rxm".into()), devices: false, file });
-        offer.inspect_err(|e| eprintln!("skipped: {e}")).ok().map(|offer| Ofi::open(offer).expect("a port"))
+        offer.inspect_err(|e| eprintln!("skipped: {e}")).ok().map(|offer| Ofi::open(offer, &Congestion::Named("reno".into())).expect("a port"))
     };
     let ports = [open()?, open()?];
     let pairs = [0, 1].map(|n| ports[n].pair(256).expect("an end"));
@@ -97,4 +99,11 @@ fn memory_is_read_before_it_is_delivered_and_what_follows_closely_comes_in_order
     is_over(40);
     (1..=40).for_each(|id| assert_eq!(word(id), id));
     assert_eq!(ports[1].next_error(), None, "none is missed");
+    // What was wished of connections is set where something was sent.
+    let name: [u8; 16] = *b"reno\0\0\0\0\0\0\0\0\0\0\0\0";
+    let has_it = |fd: &i32| {
+        let set = calls::option(*fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, [0u8; 16]);
+        calls::address(*fd, true).is_ok() && set.is_ok_and(|set| set == name)
+    };
+    assert!((0..4096).any(|fd| has_it(&fd)), "no socket of the library's was found");
 }
