@@ -108,8 +108,10 @@ impl Branches {
     pub(in crate::launch) fn interests(&self, mut add: impl FnMut(RawFd, i16, Happening)) {
         for (i, branch) in self.all.iter().enumerate() {
             if let Some(link) = &branch.link {
-                let write = if link.is_flushed() { 0 } else { libc::POLLOUT };
-                add(link.from(), libc::POLLIN | write, Happening::Link(i));
+                add(link.from(), libc::POLLIN, Happening::Link(i));
+                if !link.is_flushed() {
+                    add(link.to(), libc::POLLOUT, Happening::Link(i));
+                }
             }
             if branch.stderr.is_open() {
                 add(branch.stderr.fd(), libc::POLLIN, Happening::Stderr(i));
@@ -148,8 +150,10 @@ impl Branches {
     pub(in crate::launch) fn flush(&mut self) {
         for branch in &mut self.all {
             if let Some(link) = &mut branch.link {
-                // Of a broken one the reading tells.
-                let _ = link.flush();
+                // Of a broken one the reading tells; nobody waits until more can be written there.
+                if link.flush().is_err() {
+                    link.forget();
+                }
             }
         }
     }
@@ -338,6 +342,7 @@ impl Branch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::system::read;
 
     fn posts(n: u32) -> Vec<Post> {
         (0..n).map(|number| Post { number, host: format!("h{number}"), ranks: Vec::new() }).collect()
@@ -365,6 +370,45 @@ mod tests {
             assert!(widest <= width.max(31) && deepest <= depth, "{n}: {widest} wide, {deepest} deep");
             assert!(groups(&posts(n)).len() <= width, "{n}");
         }
+    }
+
+    /// Also where nothing comes from below meanwhile.
+    #[test]
+    fn what_a_full_pipe_does_not_take_leaves_when_there_is_room() {
+        const LONG: usize = 1 << 20;
+        let ((input, to), (from, output), (stderr, said)) = (pipe().unwrap(), pipe().unwrap(), pipe().unwrap());
+        [&input, &to, &from].into_iter().for_each(|fd| set_waiting(fd, false).unwrap());
+        let mut agent = std::process::Command::new("true").spawn().unwrap();
+        let branch = Branch {
+            host: "b".into(),
+            first: 0,
+            last: 0,
+            link: Some(Link::below(from, to).unwrap()),
+            agent: Process::of(agent.id() as i32).unwrap(),
+            stderr: Source::new(stderr, None),
+            lines: Vec::new(),
+            done: false,
+        };
+        let mut branches = Branches { _warden: None, all: vec![branch] };
+        branches.say(0, &Down::Input(vec![7; LONG]));
+        branches.flush();
+        let (mut came, mut bytes) = (0, [0; 64 << 10]);
+        loop {
+            let flushed = branches.all[0].link.as_ref().unwrap().is_flushed();
+            while let Ok(n @ 1..) = read(&input, &mut bytes) {
+                came += n;
+            }
+            if flushed {
+                break;
+            }
+            let mut fds = Vec::new();
+            branches.interests(|fd, events, _| fds.push(libc::pollfd { fd, events, revents: 0 }));
+            assert!(poll(&mut fds, 10_000).unwrap() > 0, "nobody looks whether there is room");
+            branches.flush();
+        }
+        assert!(came > LONG);
+        drop((branches, output, said));
+        let _ = agent.wait();
     }
 
     #[test]

@@ -132,6 +132,11 @@ impl Link {
         Ok(())
     }
 
+    /// What has not been sent is not to be sent any more: nobody hears it.
+    pub(super) fn forget(&mut self) {
+        (self.sent, self.going) = (0, Vec::new());
+    }
+
     /// Reads what has come. `Err`: there will be no more, behind what [`next`](Link::next) gives.
     pub(super) fn take_in(&mut self) -> std::result::Result<(), End> {
         self.came.drain(..self.taken);
