@@ -167,7 +167,10 @@ pub fn wrong_wishes() {
         ("FMPL_VERBS_MTU=1000", "can 256, 512"),
         ("FMPL_VERBS_PKEY=0x1234", "has 0xffff"),
     ];
-    let of_libfabric: &[_] = &[("FMPL_NETWORK=ofi:nobody", "nobody is not there")];
+    let of_libfabric: &[_] = &[
+        ("FMPL_NETWORK=ofi:nobody", "nobody is not there"),
+        ("FMPL_TCP_CONGESTION=nobody", "the system lets this process have: "),
+    ];
     let of_tcp: &[_] = &[
         ("FMPL_NETWORK=tcp:nobody", "no interface or address nobody that is up; there are: "),
         ("FMPL_TCP_CONGESTION=nobody", "the system lets this process have: "),

@@ -170,8 +170,8 @@ settings! {
     network FMPL_NETWORK: Network = Network::Auto, "auto",
         "auto | verbs | tcp | tcp:INTERFACE | udp | udp:INTERFACE | ofi | ofi:PROVIDER | none", Network::named;
 
-    /// with FMPL_NETWORK=tcp: what decides how fast a connection sends; auto: as the system has it, but cubic
-    /// or reno in place of bbr, which sends by a timer
+    /// over TCP, also libfabric's: what decides how fast a connection sends; auto: as the system has it, but
+    /// cubic or reno in place of bbr, which sends by a timer
     tcp_congestion FMPL_TCP_CONGESTION: Congestion = Congestion::Auto, "auto",
         "auto | system | a name of net.ipv4.tcp_available_congestion_control", Congestion::named;
 
