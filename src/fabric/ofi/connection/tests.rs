@@ -18,7 +18,10 @@ fn connected() -> Option<Connected> {
     let open = || {
         let file = std::env::var("FMPL_LIBFABRIC").ok();
         let offer = choose(&Wishes { provider: Some("tcp;ofi_rxm".into()), devices: false, file });
-        offer.inspect_err(|e| eprintln!("skipped: {e}")).ok().map(|offer| Ofi::open(offer, &Congestion::Named("reno".into())).expect("a port"))
+        offer
+            .inspect_err(|e| eprintln!("skipped: {e}"))
+            .ok()
+            .map(|offer| Ofi::open(offer, &Congestion::Named("reno".into())).expect("a port"))
     };
     let ports = [open()?, open()?];
     let pairs = [0, 1].map(|n| ports[n].pair(256).expect("an end"));
