@@ -115,20 +115,17 @@ impl Sender {
         told.is_ok()
     }
 
+    /// Is the message posted for, by a receiver on another node, where it cannot be put? Then it is fetched from the spool, however long it is.
+    pub(super) fn is_to_be_fetched(&self, far: &Far) -> bool {
+        far.posting(self.slot, self.seq).is_some_and(|posting| place_of(&posting).is_none())
+    }
+
     /// Puts the message into its posting, whose mark is set. The message is published when its bytes are on their way before it, and
     /// this returns when they have arrived: then the memory is the caller's again.
     pub(super) fn put_far(&mut self, far: &Far) -> Put {
         let Some(posting) = far.posting(self.slot, self.seq) else { return Put::NotNow };
-        let Some(key) = posting.key() else { return Put::NotNow };
+        let Some(remote) = place_of(&posting) else { return Put::NotNow };
         let n = self.len.min(posting.cap);
-        let mut remote = Remote::run(posting.addr, key);
-        if posting.kind() != PostingKind::Contiguous as u8 {
-            let [run, count, stride] = posting.shape;
-            if posting.kind() != PostingKind::Block as u8 || run < RUN_FROM as u64 {
-                return Put::NotNow;
-            }
-            remote.shape = Shaped { run: run as usize, count: count as usize, stride: stride as isize };
-        }
         let mut started = match start(far, true, self.data, 0, n, remote, Last::Followed) {
             Ok(started) => started,
             Err(e) => return Put::Failed(e),
@@ -229,6 +226,18 @@ impl Receiver {
             None => far.note_received(self.slot, self.seq),
         }
     }
+}
+
+/// Where a message that is posted for is put. `None`: that memory is not registered, or lies in pieces, or in runs so short that one copy
+/// more takes less than a request for each.
+fn place_of(posting: &FarPosting) -> Option<Remote> {
+    let mut remote = Remote::run(posting.addr, posting.key()?);
+    if posting.kind() == PostingKind::Contiguous as u8 {
+        return Some(remote);
+    }
+    let [run, count, stride] = posting.shape;
+    remote.shape = Shaped { run: run as usize, count: count as usize, stride: stride as isize };
+    (posting.kind() == PostingKind::Block as u8 && remote.shape.run >= RUN_FROM).then_some(remote)
 }
 
 /// What a landing says of its message.

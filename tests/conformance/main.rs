@@ -53,6 +53,7 @@ const SCENES: &[Scene] = &[
     ("shapes", shapes::on_both_sides),
     ("shapes to itself", shapes::to_itself),
     ("truncated", shapes::truncated),
+    ("shapes beyond the spool", shapes::beyond_the_spool),
     ("overlap", requests::what_may_overlap),
     ("cancelled", requests::cancelled),
     ("probed", requests::probed),

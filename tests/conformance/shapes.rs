@@ -3,6 +3,7 @@
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
 use crate::ranks::placed::*;
+use fmpl::ffi::c::{fmpl_loan_return, fmpl_recv_loan};
 
 /// Every pair of shapes, posted before and after, in every mode.
 pub fn on_both_sides(me: i32) {
@@ -119,4 +120,64 @@ pub fn truncated(me: i32) {
             }
         }
     }
+}
+
+/// Messages longer than the spool into memory where no device of another node can put them: short runs, lists, and rooms so small that their
+/// receives wait for short messages. Posted before and about then, in every mode.
+pub fn beyond_the_spool(me: i32) {
+    // Products of two primes: blocks of them have runs of 787 and 509 bytes.
+    let length = if crate::slow_links() { 509 * 787 } else { 509 * 5903 };
+    let (other, mut seq) = (1 - me, 0u64);
+    for timeout in [5, -1, 0] {
+        sendbuf_set(length / 3, timeout);
+        for shape in [Shape::Block, Shape::Downwards, Shape::List, Shape::Halves, Shape::Flat] {
+            for room in [length, 20, 0] {
+                seq += 1;
+                let (src, content) = ((seq % 2) as i32, seed(0, 1, 36, seq));
+                let what = format!("{length} bytes beyond the spool into {room} of {shape:?}, time-out {timeout}");
+                // Buffered sends are promised room only for what is posted.
+                let posted = timeout == 0 || seq.is_multiple_of(3);
+                barrier();
+                if me == src {
+                    let data = message(length, content);
+                    if posted {
+                        recv(&mut [], other, 37);
+                    }
+                    if seq.is_multiple_of(4) {
+                        isend(&data, other, 36);
+                        isend_wait(other, 36);
+                    } else {
+                        send(&data, other, 36);
+                    }
+                } else {
+                    let mut place = Placed::new(shape, room);
+                    ok(place.recv(other, 36, true));
+                    if posted {
+                        send(&[], other, 37);
+                    }
+                    let code = try_irecv_wait(other, 36);
+                    if room == length {
+                        ok(code)
+                    } else {
+                        fails(code, TRUNCATE)
+                    }
+                    check(&place.get(room, &what), content, &what);
+                    assert_eq!(received(other, 36).0, length, "{what}");
+                }
+            }
+        }
+    }
+    // One that is wanted as a loan.
+    mode(10);
+    sendbuf_set(length / 3, 10);
+    if me == 0 {
+        send(&message(length, 38), 1, 38);
+    } else {
+        let (mut at, mut len) = (std::ptr::null::<std::ffi::c_void>(), 0);
+        ok(fmpl_recv_loan((&mut at).into(), (&mut len).into(), 0, 38, comm()));
+        // SAFETY: so many bytes, until they are returned.
+        check(unsafe { std::slice::from_raw_parts(at.cast::<u8>(), len) }, 38, "a loan longer than the spool");
+        ok(fmpl_loan_return(at));
+    }
+    mode(10);
 }

@@ -26,8 +26,9 @@ impl Sender {
         }
         let block = block.or_else(|| spool.take(self.lane.comm(), need, self.len));
         let Some(block) = block.or_else(|| {
-            // Between nodes a posted message goes straight into its buffer, but one for a receive of any index, which has told of none.
-            (posted && (self.claimed || self.lane.far().is_none()))
+            // Between nodes a posted message goes straight into its buffer, if it can be put there, and if that is known: a receive of any
+            // index has told of none.
+            (posted && (self.claimed || self.lane.far().is_none_or(|far| self.is_to_be_fetched(far))))
                 .then(|| spool.take_beyond(self.lane.comm(), need, self.len))?
         }) else {
             return false;
