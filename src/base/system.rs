@@ -17,8 +17,9 @@ pub mod process;
 pub(crate) mod signals;
 
 use core::ffi::{CStr, c_int};
+use std::fs::File;
 use std::io::{Error, Result};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use super::atomics::AtomicU32;
 use super::run::Run;
@@ -215,6 +216,18 @@ pub(crate) fn memory_bytes() -> [u64; 2] {
     let mut info: libc::sysinfo = blank();
     calls::system_info(&mut info);
     [info.totalram, info.totalswap].map(|n| n.saturating_mul(u64::from(info.mem_unit)))
+}
+
+/// Descriptors 0 to 2 that this process was started without lead nowhere from here on. What it opened next would have their numbers, and
+/// whatever the program prints would go there: into a region that all ranks share, or to a peer.
+pub(crate) fn hold_standard_descriptors() {
+    // A new descriptor has the lowest number that is free.
+    while let Ok(nowhere) = File::options().read(true).write(true).open("/dev/null") {
+        if nowhere.as_raw_fd() > libc::STDERR_FILENO {
+            break;
+        }
+        let _ = nowhere.into_raw_fd();
+    }
 }
 
 /// Changes that of descriptors, if the system lets us. Did it?

@@ -53,6 +53,7 @@ pub fn init_by(how: How<'_>, count: i32) -> Result<()> {
         return Err(error!(Code::Argument, "init as rank {rank} of {size} ranks"));
     }
     if !endpoint::is_open() {
+        system::hold_standard_descriptors();
         return Endpoint::open(how, count as usize).map(stats::begin);
     }
     let ep = endpoint()?;

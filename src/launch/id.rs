@@ -39,6 +39,7 @@ struct Made {
 /// Makes an identifier, and listens for those who will have it.
 pub fn create() -> Result<[u8; BYTES]> {
     let failed = |what: &str, e: std::io::Error| error!(Code::System, "an identifier of a job: {what}: {e}");
+    system::hold_standard_descriptors();
     let secret = random::<SECRET>()?;
     let all = reachable(system::addresses().map_err(|e| failed("the addresses of this machine", e))?);
     let any = match all.first() {

@@ -10,6 +10,7 @@
 //! | `between` | a rank killed on another node, links and connections that break, a fork, wrong names, a whole kernel lost (`tests/rig/across`) |
 //! | `forged` | datagrams of a stranger on another node: said again, altered, made up |
 //! | `sandbox` | a system that refuses `membarrier` to one side, the other, both, or later: no withdrawn receive is written, no event is lost |
+//! | `descriptors` | processes without standard input, output, error: nothing of the library's is taken for them |
 //! | `signals` | signals come to the program's threads only, and harm no wait |
 //! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
 
@@ -17,6 +18,7 @@
 mod ranks;
 
 mod between;
+mod descriptors;
 mod forged;
 mod kill;
 mod late;
@@ -49,6 +51,7 @@ const TESTS: &[Test] = &[
     ("want_of_addresses_is_an_error_of_init", life::few_addresses),
     ("the_limit_of_descriptors_is_put_back", life::limit_put_back),
     ("want_of_descriptors_is_named", life::no_descriptors),
+    ("no_descriptor_is_taken_for_a_standard_one", descriptors::none),
     ("a_withdrawn_receive_is_not_written_in_a_sandbox", sandbox::withdrawn),
     ("no_event_is_lost_in_a_sandbox", sandbox::told_of_everything),
     ("signals_come_to_the_program", signals::come_to_the_program),
@@ -95,6 +98,7 @@ const BODIES: &[Body] = &[
     ("waits until it buffers", stall::waits_until_it_buffers),
     ("reads its own report", stall::reads_its_own_report),
     ("has few addresses", life::has_few_addresses),
+    ("has no standard descriptors", descriptors::has_no_standard_descriptors),
     ("withdraws from a put", sandbox::withdraws_from_a_put),
     ("loops on events", sandbox::loops_on_events),
     ("takes a signal by itself", signals::takes_a_signal_by_itself),
