@@ -109,10 +109,11 @@ impl<'a> Party<'a> {
         Party { who: self.who.clone(), slot: CHAIN_SLOT, ..*self }
     }
 
-    fn begun(&self, lane: Used, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
+    /// `wanted`: the bytes that it must have, if that is known.
+    fn begun(&self, lane: Used, sends: bool, wanted: Option<usize>, begun: Result<()>) -> Result<Message<'a>> {
         let team = self.team;
         match begun {
-            Ok(()) => Ok(Message { team, own: self.own, lane, slot: self.slot, sends, cuts: self.cuts, over: false }),
+            Ok(()) => Ok(Message { team, own: self.own, lane, slot: self.slot, sends, wanted, over: false }),
             Err(error) if self.slot == GROUP_SLOT => Err(error),
             Err(error) => Err(team.fail_elsewhere(self.own, Some(&lane), lane.world, error)),
         }
@@ -124,7 +125,7 @@ impl<'a> Party<'a> {
     {
         let lane = self.lane(to)?;
         let begun = signal::begin_send(self.team.ep, lane.lane(), self.slot, run_of(data));
-        self.begun(lane, true, begun)
+        self.begun(lane, true, None, begun)
     }
 
     fn begin_receive<'m>(&self, from: usize, room: Room<'m>) -> Result<Message<'m>>
@@ -133,7 +134,9 @@ impl<'a> Party<'a> {
     {
         let lane = self.lane(from)?;
         let begun = signal::begin_receive(self.team.ep, lane.lane(), self.slot, run_of(*room));
-        self.begun(lane, false, begun)
+        // In a group a message of no bytes tells of a failure.
+        let wanted = (!self.cuts && self.slot != GROUP_SLOT).then_some(room.len());
+        self.begun(lane, false, wanted, begun)
     }
 
     /// Sends to a member.
@@ -141,7 +144,7 @@ impl<'a> Party<'a> {
         self.begin_send(to, data)?.await
     }
 
-    /// Receives from a member, at most as much as there is room for.
+    /// Receives from a member as much as there is room for; less or more is an error.
     pub async fn receive(&self, from: usize, room: Room<'_>) -> Result<()> {
         self.begin_receive(from, room)?.await
     }
@@ -311,8 +314,8 @@ struct Message<'a> {
     lane: Used,
     slot: usize,
     sends: bool,
-    /// See [`Party::cuts`].
-    cuts: bool,
+    /// Bytes that it must have; `None`: its length tells something, or it is sent.
+    wanted: Option<usize>,
     over: bool,
 }
 
@@ -322,6 +325,15 @@ impl Message<'_> {
             return error;
         }
         self.team.fail_elsewhere(self.own, Some(&self.lane), self.lane.world, error)
+    }
+
+    /// It has come, whole or cut. Is it as long as it must be?
+    fn compare(&self) -> Result<()> {
+        let Some(wanted) = self.wanted else { return Ok(()) };
+        match signal::received_len(self.team.ep, &self.lane, self.slot) {
+            came if came == wanted as u64 => Ok(()),
+            came => Err(self.team.message_differs(self.own, self.lane.world, came, wanted)),
+        }
     }
 }
 
@@ -341,11 +353,11 @@ impl Future for Message<'_> {
             },
             Ok(true) => {
                 self.over = true;
-                Poll::Ready(Ok(()))
+                Poll::Ready(self.compare())
             }
-            Err(error) if self.cuts && error.code() == Code::Truncate => {
+            Err(error) if self.slot != GROUP_SLOT && error.code() == Code::Truncate => {
                 self.over = true;
-                Poll::Ready(Ok(()))
+                Poll::Ready(self.compare())
             }
             Err(error) => {
                 self.over = true;

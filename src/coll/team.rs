@@ -38,7 +38,7 @@ use crate::base::variants::variants;
 use crate::fabric::shm::peer::Peer;
 #[cfg(loom)]
 use crate::fabric::shm::region::Mapping;
-use crate::lane::map::{Life, PANICKED, WORLD_UNIT};
+use crate::lane::map::{DIFFERS, Life, OFFERS_IN_VAIN, PANICKED, WORLD_UNIT, how_lost, rank_lost};
 use crate::lane::{Lane, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;

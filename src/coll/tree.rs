@@ -252,7 +252,7 @@ pub(super) async fn allreduce(p: &Party<'_>, vector: Vector<'_>, halving: bool) 
 /// Pairs of blocks exchange all that they have. What comes next is expected before the one before it has come, in a room of its own.
 async fn double_up(p: &Party<'_>, vector: Vector<'_>, pairs: &Pairs, block: usize, partial: &Partial) -> Result<()> {
     let other_half = Scratch::new(vector.bytes());
-    let rooms = [partial.first(), other_half.room()];
+    let rooms = [partial.first(), other_half.room().part(0, vector.bytes())];
     let expect = |round: usize| {
         let there = 1 << round < pairs.blocks;
         there.then(|| p.expect(pairs.member(block ^ 1 << round), rooms[round % 2])).transpose()

@@ -145,7 +145,7 @@ pub const WORLD_UNIT: u32 = UNITS as u32 - 1;
 pub enum Life {
     /// It has the communicator.
     Member,
-    /// It takes part in no further agreement: this rank of the world is dead, or with [`PANICKED`] its function has panicked.
+    /// It takes part in no further agreement: this rank of the world is dead, or lost otherwise ([`how_lost`]).
     Broken(u32),
     /// It has freed it.
     Freed,
@@ -153,12 +153,29 @@ pub enum Life {
 
 /// In the number of a rank that is lost for all that its communicator does together: it lives, but has left a call by a panic.
 pub const PANICKED: u32 = 1 << 29;
+/// The same: it has made another call than a second rank, or one of another length.
+pub const DIFFERS: u32 = 1 << 28;
+/// The same: what it has offered to others of its node cannot be copied.
+pub const OFFERS_IN_VAIN: u32 = PANICKED | DIFFERS;
+
+/// Which rank is lost.
+pub const fn rank_lost(lost: u32) -> u32 {
+    lost & (DIFFERS - 1)
+}
+
+/// How it is lost, if it lives; 0: it has died, as far as is known.
+pub const fn how_lost(lost: u32) -> u32 {
+    lost & OFFERS_IN_VAIN
+}
 
 /// What has become of a lost rank, in words.
-pub fn lost(rank: u32) -> String {
-    match rank & PANICKED {
-        0 => format!("rank {rank} has died"),
-        _ => format!("the function of rank {} has panicked", rank & !PANICKED),
+pub fn lost(lost: u32) -> String {
+    let rank = rank_lost(lost);
+    match how_lost(lost) {
+        PANICKED => format!("the function of rank {rank} has panicked"),
+        DIFFERS => format!("rank {rank} has made another call than a second rank, or one of another length"),
+        OFFERS_IN_VAIN => format!("what rank {rank} has offered cannot be copied"),
+        _ => format!("rank {rank} has died"),
     }
 }
 

@@ -318,6 +318,11 @@ pub(super) fn hooks() -> Hooks {
                 lanes.iter().for_each(|lane| lane.far().fall_asleep());
             }
         }),
+        opened: Box::new(|link, number| {
+            if let Ok(ep) = endpoint() {
+                ep.hears_what_is_broken(link, number);
+            }
+        }),
         settle: Box::new(|link| {
             // What is not sent now is sent over the next connection.
             let lanes =

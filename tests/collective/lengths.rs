@@ -4,6 +4,7 @@
 use crate::ranks::Job;
 use crate::ranks::calls::*;
 use fmpl::ffi::c::*;
+use fmpl::launch::embedded::Nodes;
 use std::ptr::null_mut;
 
 const CALLS: [&str; 15] = [
@@ -93,6 +94,73 @@ pub fn differ() {
         }
     }
     finalize();
+}
+
+/// The calls of which between nodes, and with tickets within one as well, the lengths of messages tell.
+const BETWEEN: [&str; 10] = [
+    "bcast",
+    "reduce",
+    "allreduce",
+    "gather",
+    "allgather",
+    "scatter",
+    "alltoall",
+    "reduce_scatter",
+    "scan",
+    "iallreduce with a ticket",
+];
+
+/// The last rank makes the call with another length than the others. Whoever gets a part of it is told, and nobody waits for ever, though the
+/// communicator is new, so that most ranks of different nodes have had nothing to do with each other there.
+pub fn differ_between() {
+    init(1);
+    let (me, n) = (rank(), size());
+    for name in BETWEEN {
+        for [a, b] in [[8, 16], [1024, 2048], [100_000, 100_008]] {
+            for [most, one] in [[a, b], [b, a]] {
+                let len = if me == n - 1 { one } else { most };
+                let (mut p, mut q) = (vec![1; len * n as usize], vec![2; len * n as usize]);
+                let own = dup(WORLD);
+                let what = format!("{name} of {most} bytes, and {one} at the last of {n}, at {me}");
+                let mut told = if name.contains("ticket") {
+                    let (mut ticket, sum) = (0, Some(fmpl_dsum as _));
+                    // SAFETY: the vector stays until the call is completed.
+                    ok(unsafe {
+                        let at = p.as_mut_ptr().cast();
+                        fmpl_iallreduce_n(at, (len / 8) as i32, sum, own, (&mut ticket).into())
+                    });
+                    fmpl_coll_wait(ticket)
+                } else {
+                    call(name, own, len, &mut p, &mut q)
+                };
+                if told == 0 {
+                    // Who has all that it needs leaves early; what comes next tells it.
+                    told = call("barrier", own, 0, &mut [], &mut []);
+                }
+                let error = last_error();
+                assert_eq!(told, ARGUMENT, "{what}: {error}");
+                let names_both = error.contains("are expected") || error.contains("makes the call with");
+                assert!(names_both || error.contains("another call than"), "{what}: {error}");
+                // Nobody has died, and other communicators go on.
+                fails(call("barrier", own, 0, &mut [], &mut []), ARGUMENT);
+                if me == 1 {
+                    sleep_ms(5);
+                }
+                let mut sum = [1.0f64];
+                // SAFETY: one element.
+                ok(unsafe { fmpl_allreduce(sum.as_mut_ptr().cast(), 1, Some(fmpl_dsum), WORLD, null_mut()) });
+                assert_eq!(sum, [n as f64], "{what}");
+                free(own);
+            }
+        }
+    }
+    finalize();
+}
+
+pub fn told_between() {
+    for nodes in [Nodes::Blocks(2), Nodes::Cyclic(4)] {
+        Job::new(4, "lengths differ between nodes").nodes(nodes).settings("FMPL_NETWORK=tcp").run();
+    }
 }
 
 fn by_messages(call: &str) -> bool {

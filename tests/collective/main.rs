@@ -35,7 +35,7 @@ mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 20] = [
+const TESTS: [Test; 21] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -50,6 +50,7 @@ const TESTS: [Test; 20] = [
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
     ("different_lengths_are_an_error_that_names_them", lengths::told),
+    ("different_lengths_between_nodes_are_an_error_of_the_call_alone", lengths::told_between),
     ("several_calls_are_under_way_at_a_time", begun::scenes),
     ("uneven_blocks_come_to_their_places", uneven::as_one_process_would),
     ("every_predefined_function_agrees_with_one_process", reductions::agree),
@@ -58,7 +59,7 @@ const TESTS: [Test; 20] = [
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 18] = [
+const BODIES: [Body; 19] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -70,6 +71,7 @@ const BODIES: [Body; 18] = [
     ("unwinds into C", lost::unwinds_into_c),
     ("calls", calls::calls),
     ("lengths differ", lengths::differ),
+    ("lengths differ between nodes", lengths::differ_between),
     ("other calls", lengths::other_calls),
     ("begins several", begun::begins_several),
     ("leaves some", begun::leaves_some),

@@ -61,6 +61,20 @@ impl Team {
         Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))
     }
 
+    /// A message of a call is not as long as this side's part of it: the team fails; the error to return.
+    #[cold]
+    pub(in super::super) fn message_differs(&self, own: &Own, world: u32, came: u64, wanted: usize) -> Error {
+        let found = (Reason::Elsewhere as u64) << 32 | (u64::from(world | DIFFERS) + 1);
+        let word = self.agree_on(found);
+        let call = self.name_of(own);
+        if word != found {
+            return self.explain_as(word, call);
+        }
+        let (me, comm) = (self.ep.rank, Named(self.comm));
+        let what = format!("rank {world} gives {came} bytes, and {wanted} are expected");
+        error!(Code::Argument, "rank {me}: {call} (communicator {comm}): {what}")
+    }
+
     /// The program's function has panicked here: the call fails, and is left by the panic when its owner completes it.
     #[cold]
     pub(in super::super) fn panicked(&self, panic: Panic) -> Error {
@@ -97,11 +111,18 @@ impl Team {
     #[cold]
     fn tell_failure(&self, word: u64) {
         if self.failed.swap(word, Ordering::AcqRel) == 0 {
-            let panicked = word >> 32 == Reason::Panicked as u64;
-            let lost = self.lost_by(word) | if panicked { PANICKED } else { 0 };
+            let reason = Reason::from_number((word >> 32) as u32);
+            let how = match reason {
+                Some(Reason::Panicked) => PANICKED,
+                Some(Reason::Lengths | Reason::Calls) => DIFFERS,
+                Some(Reason::Fault | Reason::Damaged) => OFFERS_IN_VAIN,
+                _ => 0,
+            };
+            let lost = self.lost_by(word) | how;
             let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
             let _ = self.ep.say_life(place, Life::Broken(lost));
-            if [Reason::Died as u64, Reason::Elsewhere as u64].contains(&(word >> 32)) {
+            // Of one that lives only this communicator hears.
+            if matches!(reason, Some(Reason::Died | Reason::Elsewhere)) && how_lost(lost) == 0 {
                 self.ep.say_dead(lost);
             }
             if let Ok(context) = self.ep.context(self.comm) {
@@ -178,8 +199,13 @@ impl Team {
             return self.differs(word, reason == Reason::Lengths, call);
         }
         let lost = self.lost_by(word);
-        let reason = if lost & PANICKED == 0 { reason } else { Reason::Panicked };
-        self.error(reason, lost & !PANICKED, call)
+        let reason = match how_lost(lost) {
+            PANICKED => Reason::Panicked,
+            DIFFERS => Reason::Calls,
+            OFFERS_IN_VAIN => Reason::Damaged,
+            _ => reason,
+        };
+        self.error(reason, rank_lost(lost), call)
     }
 
     fn error(&self, reason: Reason, rank: u32, call: &str) -> Error {
@@ -191,7 +217,10 @@ impl Team {
                 (Code::Peer, format!("what rank {rank} has offered there has been damaged by some member"))
             }
             Reason::Panicked => (Code::Peer, format!("the function of rank {rank} has panicked")),
-            Reason::Lengths | Reason::Calls | Reason::Fault => (
+            Reason::Lengths | Reason::Calls => {
+                (Code::Argument, format!("rank {rank} makes another call than a second one, or one of another length"))
+            }
+            Reason::Fault => (
                 Code::Argument,
                 format!(
                     "the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"

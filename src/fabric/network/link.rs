@@ -117,7 +117,7 @@ pub struct Link {
     /// The peer's.
     pub peer: u32,
     /// Where the peer answers datagrams, once it is known.
-    pub(super) card: OnceLock<Card>,
+    pub card: OnceLock<Card>,
     /// The network knows where that is.
     pub(super) is_found: AtomicBool,
     pub(super) home: Weak<Shared>,

@@ -4,10 +4,12 @@
 use super::*;
 use crate::base::error::error;
 use crate::base::named::Named;
+use crate::fabric::network::control::FIRST_CHUNK;
 use crate::fabric::shm::region::LIVES_AT;
 use crate::lane::Place;
 use crate::lane::map::{
-    CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PANICKED, PART_SLOT, TICKET_SLOT, TICKET_SLOTS, WORLD_UNIT, lost,
+    CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PART_SLOT, TICKET_SLOT, TICKET_SLOTS, WORLD_UNIT, how_lost, lost,
+    rank_lost,
 };
 
 /// Where a rank tells of its part in the world.
@@ -20,7 +22,7 @@ fn told(context: &Context, life: impl Fn(Place) -> Option<Life>) -> impl Iterato
         Life::Broken(dead) => Some(dead),
         _ => None,
     };
-    let to_all = says(WORLD).filter(|dead| context.group.rank_of(*dead & !PANICKED).is_some());
+    let to_all = says(WORLD).filter(|dead| context.group.rank_of(rank_lost(*dead)).is_some());
     [says(context.place_of_life()), to_all].into_iter().flatten()
 }
 
@@ -167,9 +169,37 @@ impl Endpoint {
 
     /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
     pub fn say_broken_far(&self, context: &Context, dead: u32) {
+        let hears = |rank: u32| how_lost(dead) != 0 || rank != dead;
         // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
-        for lane in self.lanes.hold_far(|lane, _| lane.comm() == context.handle && lane.world != dead & !PANICKED) {
-            lane.far().say_broken(dead);
+        let lanes = self.lanes.hold_far(|lane, _| lane.comm() == context.handle && hears(lane.world));
+        lanes.iter().for_each(|lane| lane.far().say_broken(dead));
+        // And those who wait for this rank, which has had nothing for them so far.
+        let has_lane = |rank: u32| lanes.iter().any(|lane| lane.world == rank);
+        let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
+        for link in links.iter().filter(|link| hears(link.peer) && !has_lane(link.peer)) {
+            self.say_broken_to(link, context.place.epoch, dead);
+        }
+    }
+
+    /// A peer on another node has made its part of a lane. If what all members of that communicator do together is broken here, nobody else
+    /// may tell it: this rank has no part in it any more.
+    pub fn hears_what_is_broken(&self, link: &Arc<Link>, number: u64) {
+        let (Some(lives), Ok(epoch)) = (self.lives.get(), u32::try_from(number)) else { return };
+        let of_epoch = || self.contexts.place_of(epoch & 0xfff_ffff).filter(|place| place.epoch == epoch);
+        let Some(place) = (if epoch == WORLD.epoch { Some(WORLD) } else { of_epoch() }) else { return };
+        let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
+        // Either this sees that it is broken, or `say_broken_far` sees the peer's part: both look under the lock of the link's windows.
+        if let Life::Broken(dead) = Life::read(word.load(Ordering::Relaxed), epoch) {
+            self.say_broken_to(link, epoch, dead);
+        }
+    }
+
+    /// The same by a lane of which this side has nothing but the windows, if the peer has made them known.
+    fn say_broken_to(&self, link: &Arc<Link>, epoch: u32, dead: u32) {
+        let number = u64::from(epoch);
+        let windows = [link.open_window(number, 0), link.open_window(number, FIRST_CHUNK + 1)];
+        if let ([Some(page), Some(fronts)], Some(fabric), Some(card)) = (windows, self.fabric_here(), link.card.get()) {
+            Far::of(fabric, *card, number, (link.clone(), [page, fronts]), self.config.attach_s).say_broken(dead);
         }
     }
 

@@ -317,6 +317,7 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
             }
         }),
         moves_on: Box::new(|| ()),
+        opened: Box::new(|_, _| ()),
         came_up: Box::new(move |_| to_pay.far().iter().for_each(|far| far.pay_at_once())),
         owes: Box::new(move |_| to_owe.far().is_some_and(|far| far.owes())),
         settle: Box::new(move |_| to_settle.far().iter().for_each(|far| far.pay_at_once())),

@@ -313,11 +313,11 @@ impl Shared {
                 drop(self.lock());
                 self.answered.notify_all();
             }
-            _ => {
-                if let Err(e) = self.take_in(&link, &hello) {
-                    tell(Level::Warn, || format!("connecting with rank {}: {}", hello.from, e.detail()));
-                }
-            }
+            _ => match (self.take_in(&link, &hello), &hello.memory, self.hooks.get()) {
+                (Err(e), ..) => tell(Level::Warn, || format!("connecting with rank {}: {}", hello.from, e.detail())),
+                (Ok(()), Some(told), Some(hooks)) if hello.kind == Kind::Open => (hooks.opened)(&link, told.lane),
+                _ => {}
+            },
         }
     }
 

@@ -25,6 +25,8 @@ pub struct Hooks {
     pub moves_on: Box<dyn Fn() + Send + Sync>,
     /// The connection has come about, or the peer has left: whoever sleeps may want to look.
     pub came_up: Box<dyn Fn(&Link) + Send + Sync>,
+    /// A peer has made its part of a lane, of this number.
+    pub opened: Box<dyn Fn(&Arc<Link>, u64) + Send + Sync>,
     /// The connection is about to be given up: what is owed over it is sent.
     pub settle: Box<dyn Fn(&Link) + Send + Sync>,
     /// Is the peer still to be told something by a lane?

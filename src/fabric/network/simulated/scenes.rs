@@ -212,6 +212,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 on_number: Box::new(|_, _| ()),
                 moves_on: Box::new(|| ()),
                 came_up: Box::new(|_| ()),
+                opened: Box::new(|_, _| ()),
                 settle: Box::new(|_| ()),
                 owes: Box::new(|_| false),
                 // Ranks here use what they have with each other to the end.
