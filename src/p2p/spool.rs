@@ -386,6 +386,12 @@ impl Spool {
             && self.state(block.at).word.load(Ordering::Relaxed) == block.generation << 1 | 1
     }
 
+    /// Has a block been given out here for this use, now or before? The numbers of uses come round: the later half has not been yet.
+    pub fn was_taken(&self, block: BlockRef) -> bool {
+        let last = self.state(block.at).word.load(Ordering::Relaxed) >> 1;
+        last != 0 && last.wrapping_sub(block.generation) & 0x7fff_ffff < 1 << 30
+    }
+
     /// Has the receiver finished with this block?
     #[inline]
     pub fn is_done(&self, block: BlockRef) -> bool {

@@ -127,7 +127,12 @@ pub fn sends_to_groups() {
         ok(try_mcast(&[], &[1 << (n - 1)], None));
         fails(try_mcast(&data, &[0], None), ARGUMENT);
         fails(try_mcast(&data, &[1 << n], None), RANK);
-        fails(mcast_wait(0), REQUEST);
+        let mut done = 0;
+        for none in [0, 77, ticket + (1 << 20), ticket + (1 << 50), u64::MAX] {
+            fails(mcast_wait(none), REQUEST);
+            fails(fmpl_mcast_test(none, (&mut done).into()), REQUEST);
+        }
+        ok(mcast_wait(ticket));
         fails(fmpl_mcast_irecv_cancel(WORLD), REQUEST);
     } else if me == n - 1 {
         let (code, len, master) = try_mcast_recv(&mut buf[..100]);

@@ -398,7 +398,7 @@ pub fn multicasts_put_aside() -> Result<u64> {
 
 fn check_ticket(ep: &Endpoint, ticket: u64) -> Result<BlockRef> {
     let block = block_of(ticket);
-    if block.at as usize + 4096 > SPOOL_WINDOW || block.generation == 0 {
+    if block.at as usize + 4096 > SPOOL_WINDOW || block.generation == 0 || !ep.spool.was_taken(block) {
         return Err(error!(Code::Request, "rank {}: {ticket} is no ticket of a multicast", ep.rank));
     }
     Ok(block)
