@@ -23,6 +23,7 @@ use crate::base::error::{Code, Error, Result, error};
 use crate::base::named::Named;
 use crate::base::plain::{bytes_of, bytes_of_mut, of_plain};
 use crate::lane::map::{CREATE_SLOT, INDEX_MAX, Life, SYSTEM_INDICES, UNIT_SLOTS, UNITS};
+use crate::lane::table::COMMUNICATORS;
 use crate::lane::{Lane, Place};
 use crate::p2p::context::{Context, OFFER_UNITS, OFFER_WORDS, Offer};
 use crate::p2p::endpoint::Endpoint;
@@ -250,6 +251,14 @@ fn refused(ep: &Endpoint, context: &Context, call: Call, letter: &Letter) -> Err
     match code {
         Code::Argument if about >> 32 != 0 => {
             error!(code, "rank {rank}: {name}: another rank calls {} on the same communicator", Call::name(about >> 32))
+        }
+        Code::Memory => {
+            let most = COMMUNICATORS - 1;
+            error!(
+                code,
+                "rank {rank}: {name}: {} has no room for one more communicator (at most {most} at a time)",
+                who()
+            )
         }
         _ => error!(code, "rank {rank}: {name}: {} could not take part", who()),
     }

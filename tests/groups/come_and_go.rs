@@ -12,6 +12,10 @@ pub fn hundreds() {
     Job::new(4, "keeps hundreds").run();
 }
 
+pub fn all_places() {
+    Job::new(2, "takes all places").run();
+}
+
 pub fn successors() {
     for settings in ["", "FMPL_SHM_PATH=spool", "FMPL_CMA=off FMPL_WAIT=block"] {
         Job::new(3, "leaves messages").settings(settings).run();
@@ -164,6 +168,19 @@ pub fn keeps_hundreds() {
     let after = takes();
     assert!(after.0 < before.0 + (1 << 20), "{before:?}, then {after:?}");
     assert_eq!(after.1, before.1);
+    finalize();
+}
+
+/// As many as there can be, and one more.
+pub fn takes_all_places() {
+    init(4);
+    let all: Vec<i32> = (0..4095).map(|_| dup(WORLD)).collect();
+    let mut one_more = NULL;
+    fails(fmpl_comm_dup(WORLD, (&mut one_more).into()), MEMORY);
+    let error = last_error();
+    assert!(error.contains("no room for one more communicator (at most 4095 at a time)"), "{error}");
+    all.into_iter().for_each(free);
+    free(dup(WORLD));
     finalize();
 }
 

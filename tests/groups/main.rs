@@ -21,13 +21,14 @@ mod wrong;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 15] = [
     ("everybody_finds_their_place", members::everybody),
     ("nodes_have_communicators", members::of_nodes),
     ("messages_of_different_communicators_never_mix", members::never_mix),
     ("many_indices_of_many_ranks", members::many_indices),
     ("ten_thousand_leave_nothing_behind", come_and_go::ten_thousand),
     ("hundreds_are_alive_at_once", come_and_go::hundreds),
+    ("one_more_than_there_can_be_is_an_error_that_says_so", come_and_go::all_places),
     ("a_successor_sees_nothing_of_the_freed", come_and_go::successors),
     ("who_frees_late_disturbs_nobody", come_and_go::late),
     ("wrong_use_gets_an_error", wrong::use_),
@@ -38,13 +39,14 @@ const TESTS: [Test; 14] = [
     ("random_programs", programs::random),
 ];
 
-const BODIES: [Body; 16] = [
+const BODIES: [Body; 17] = [
     ("finds its place", members::finds_its_place),
     ("finds its node", members::finds_its_node),
     ("sends on all", members::sends_on_all),
     ("uses many indices", members::uses_many_indices),
     ("makes and frees", come_and_go::makes_and_frees),
     ("keeps hundreds", come_and_go::keeps_hundreds),
+    ("takes all places", come_and_go::takes_all_places),
     ("leaves messages", come_and_go::leaves_messages),
     ("is sent to when freed", come_and_go::is_sent_to_when_freed),
     ("is wrong", wrong::is_wrong),
