@@ -2,7 +2,7 @@ use crate::ranks::bytes::Draw;
 use crate::ranks::calls::*;
 use crate::ranks::{Job, long, said, story};
 use fmpl::ffi::c::*;
-use fmpl::launch::embedded::{End, Outcome};
+use fmpl::launch::embedded::{End, Nodes, Outcome};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -204,12 +204,14 @@ pub fn panics() {
     std::panic::set_hook(Box::new(|_| {}));
     let job = fmpl::init(1).unwrap();
     let world = job.world();
+    let twin = world.duplicate().unwrap();
+    let own = twin.comm();
     let function = |a: f64, b: f64| if world.rank() == 0 { panic!("on purpose") } else { a + b };
     let mut v = vec![1.0; std::env::var("ELEMENTS").unwrap().parse().unwrap()];
     let waits = std::env::var_os("WAITS").is_some();
     let left = catch_unwind(AssertUnwindSafe(|| match waits {
-        true => world.allreduce(&mut v, function),
-        false => world.scope(|s| s.iallreduce(&mut v, function)?.wait()),
+        true => own.allreduce(&mut v, function),
+        false => own.scope(|s| s.iallreduce(&mut v, function)?.wait()),
     }));
     let told = |e: fmpl::Error| assert!(e.to_string().contains("the function of rank 0 has panicked"), "{e}");
     match left {
@@ -217,13 +219,19 @@ pub fn panics() {
         Ok(Err(error)) => told(error),
         Ok(Ok(())) => assert!(world.rank() != 0),
     }
-    told(world.barrier().unwrap_err());
+    told(own.barrier().unwrap_err());
     // Between two ranks messages go on.
     if world.rank() < 2 {
         let (peer, mut got) = (1 - world.rank(), [0u8]);
-        world.sendrecv(&[7u8], peer, 0, &mut got, peer, 0).unwrap();
+        own.sendrecv(&[7u8], peer, 0, &mut got, peer, 0).unwrap();
     }
+    // And other communicators, however long one waits there.
+    if world.rank() == 1 {
+        std::thread::sleep(std::time::Duration::from_millis(30));
+    }
+    world.barrier().unwrap();
     println!("well");
+    drop(twin);
     drop(job);
 }
 
@@ -233,12 +241,16 @@ pub fn panicked() {
         "FMPL_COLL_NODES=2",
         "FMPL_COLL_NODES=4 FMPL_WAIT=block",
         "FMPL_COLL_NODES=2 FMPL_COLL_BETWEEN=flat",
+        "FMPL_NETWORK=tcp",
     ] {
         for (ranks, elements, waits) in [(4, 2, "WAITS=1"), (4, 1000, ""), (5, 1000, "WAITS=1"), (5, 300_000, "")] {
             if settings == "FMPL_LOG=warn" && elements != 2 {
                 continue; // There it may be that others combine for rank 0, too.
             }
-            let job = Job::new(ranks, "panics").settings(settings).settings(waits).env("ELEMENTS", elements);
+            let mut job = Job::new(ranks, "panics").settings(settings).settings(waits).env("ELEMENTS", elements);
+            if settings.contains("tcp") {
+                job = job.nodes(Nodes::Blocks(2));
+            }
             let outcome = job.seconds(40).run();
             assert!((0..ranks).all(|r| said(&outcome, r).contains("well")), "{settings}: {}", story(&outcome));
         }
