@@ -189,7 +189,9 @@ impl Endpoint {
         let Some(place) = (if epoch == WORLD.epoch { Some(WORLD) } else { of_epoch() }) else { return };
         let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
         // Either this sees that it is broken, or `say_broken_far` sees the peer's part: both look under the lock of the link's windows.
-        if let Life::Broken(dead) = Life::read(word.load(Ordering::Relaxed), epoch) {
+        let Life::Broken(dead) = Life::read(word.load(Ordering::Relaxed), epoch) else { return };
+        // In the life in the world it also stands who is lost for another communicator, and may only be late.
+        if epoch != WORLD.epoch || how_lost(dead) != 0 || self.is_dead(dead) {
             self.say_broken_to(link, epoch, dead);
         }
     }
