@@ -17,6 +17,9 @@ pub type OnNumber = Box<dyn Fn(&Arc<Link>, u32) + Send + Sync>;
 /// there.
 pub type Close = Box<dyn Fn(&Link) -> Option<usize> + Send + Sync>;
 
+/// What is done when a peer has made its part of a lane, of this number.
+pub type Opened = Box<dyn Fn(&Arc<Link>, u64) + Send + Sync>;
+
 /// What the fabric asks of those above it.
 pub struct Hooks {
     /// A number came with a write.
@@ -26,7 +29,7 @@ pub struct Hooks {
     /// The connection has come about, or the peer has left: whoever sleeps may want to look.
     pub came_up: Box<dyn Fn(&Link) + Send + Sync>,
     /// A peer has made its part of a lane, of this number.
-    pub opened: Box<dyn Fn(&Arc<Link>, u64) + Send + Sync>,
+    pub opened: Opened,
     /// The connection is about to be given up: what is owed over it is sent.
     pub settle: Box<dyn Fn(&Link) + Send + Sync>,
     /// Is the peer still to be told something by a lane?
