@@ -125,8 +125,8 @@ pub fn truncated(me: i32) {
 /// Messages longer than the spool into memory where no device of another node can put them: short runs, lists, and rooms so small that their
 /// receives wait for short messages. Posted before and about then, in every mode.
 pub fn beyond_the_spool(me: i32) {
-    // Products of two primes: blocks of them have runs of 787 and 509 bytes.
-    let length = if crate::slow_links() { 509 * 787 } else { 509 * 5903 };
+    // Products of two primes: blocks of them have runs of 787 and 1013 bytes.
+    let length = if crate::slow_links() { 509 * 787 } else { 1009 * 1013 };
     let (other, mut seq) = (1 - me, 0u64);
     for timeout in [5, -1, 0] {
         sendbuf_set(length / 3, timeout);
