@@ -125,7 +125,7 @@ impl Endpoint {
 /// Is nothing under way on a lane that nobody uses?
 fn is_quiet(ep: &Endpoint, lane: &Lane, far: &Far) -> bool {
     // (Announcements are of messages on some index; and who receives from any one subscribes anew.)
-    let begun = any_index::is_begun(lane) || far.owes() || far.has_unseen() || ep.waiting_sends.has(lane);
+    let begun = any_index::is_begun(lane) || far.owes() || far.has_unseen() || ep.waiting_sends.may_have(lane);
     !begun && far.used_slots().all(|slot| is_slot_quiet(ep, lane, far, slot))
 }
 

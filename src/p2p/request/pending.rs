@@ -49,9 +49,10 @@ impl WaitingSends {
         self.count.store(list.len() as u32, Ordering::Relaxed);
     }
 
-    /// Is a request of this lane listed, perhaps one that is completed?
-    pub fn has(&self, lane: &Lane) -> bool {
-        self.list.lock().unwrap_or_else(|e| e.into_inner()).iter().any(|(listed, _)| std::ptr::eq(*listed, lane))
+    /// May a request of this lane be listed, perhaps one that is completed? Whoever moves them on has the list, and may wait for a connection
+    /// with it: this thread may be the one that waits, or the one that makes the connection.
+    pub fn may_have(&self, lane: &Lane) -> bool {
+        self.list.try_lock().map_or(true, |list| list.iter().any(|(listed, _)| std::ptr::eq(*listed, lane)))
     }
 
     /// A communicator is freed, all of whose requests are completed; some may still be listed.
