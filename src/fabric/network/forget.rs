@@ -176,6 +176,11 @@ impl Link {
         }
     }
 
+    /// Is its peer being forgotten? Whoever has the link from the table uses it only if not.
+    pub fn is_closed(&self) -> bool {
+        self.lives.is_closed()
+    }
+
     /// Is nothing under way but what its lanes may have?
     fn is_at_rest(&self, posted: &Posted) -> bool {
         let lends = self.lends();

@@ -176,7 +176,8 @@ impl Endpoint {
         // And those who wait for this rank, which has had nothing for them so far.
         let has_lane = |rank: u32| lanes.iter().any(|lane| lane.world == rank);
         let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
-        for link in links.iter().filter(|link| hears(link.peer) && !has_lane(link.peer)) {
+        // Who is just being forgotten hears of it if it is not.
+        for link in links.iter().filter(|link| hears(link.peer) && !has_lane(link.peer) && !link.is_closed()) {
             self.say_broken_to(link, context.place.epoch, dead);
         }
     }
@@ -194,6 +195,11 @@ impl Endpoint {
         if epoch != WORLD.epoch || how_lost(dead) != 0 || self.is_dead(dead) {
             self.say_broken_to(link, epoch, dead);
         }
+    }
+
+    /// The same of all lanes of a peer, who was about to be forgotten: so it was not told meanwhile.
+    pub fn hears_what_was_broken(&self, link: &Arc<Link>) {
+        link.pages().iter().for_each(|page| self.hears_what_is_broken(link, page.lane()));
     }
 
     /// The same by a lane of which this side has nothing but the windows, if the peer has made them known.

@@ -62,6 +62,10 @@ impl Window {
     pub(in crate::fabric::network) fn name(&self) -> Name {
         self.name
     }
+    /// Of which lane it is.
+    pub fn lane(&self) -> u64 {
+        self.name.0
+    }
     /// Has the peer said where its memory is?
     pub fn is_known(&self) -> bool {
         self.there.get().is_some()
