@@ -34,7 +34,7 @@ mod view;
 
 pub use annex::Part;
 pub use ask::{Answer, Ask, Asked, Call, answer};
-pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, has_messages, sum};
+pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, sum};
 
 /// In a lane's key: it is between nodes, so the short path does not find it.
 pub const FAR: u64 = 1 << 63;
@@ -56,6 +56,11 @@ pub enum When {
     Soon,
     /// With the next thing that goes there on this index, or when this side waits.
     WithNext,
+}
+
+/// Has the peer ever sent a message into this chunk of fronts, or annex?
+pub fn has_messages(window: &Window) -> bool {
+    if window.is_annex() { annex::slots_of(window).next().is_some() } else { front::has_messages(window) }
 }
 
 /// The far part of a lane.
@@ -172,11 +177,13 @@ impl Far {
     }
     /// Has the peer sent a message on a slot that this side has never used?
     pub fn has_unseen(&self) -> bool {
-        let unused = |slot: &usize| {
+        let is_unused = |slot: usize| {
             let chunk = self.chunks.get(slot / CHUNK_SLOTS);
-            chunk.is_some_and(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_none())
+            chunk.is_none_or(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_none())
         };
-        self.open_slots().filter(unused).any(|slot| self.front(slot).is_some_and(Front::has_message))
+        let has_message = |slot: usize| self.front(slot).is_some_and(Front::has_message);
+        self.open_slots().any(|slot| is_unused(slot) && has_message(slot))
+            || self.annex().is_some_and(|annex| annex::slots_of(annex).any(is_unused))
     }
     /// Is memory of the program in use by the device for a slot, or by the peer?
     pub fn has_memory(&self, slot: usize) -> bool {

@@ -63,6 +63,17 @@ pub(super) struct Annexed {
     pub part: u64,
 }
 
+fn line_of(annex: &Window, part: usize) -> &[AtomicU64; 6] {
+    // SAFETY: a line within the memory, which lives as long as the window; only looked at by atomics.
+    unsafe { &*annex.memory.as_ptr().add(part * 64).cast::<[AtomicU64; 6]>() }
+}
+
+/// The slots of the messages that came into an annex last.
+pub(super) fn slots_of(annex: &Window) -> impl Iterator<Item = usize> {
+    let lines = (0..ANNEX_PARTS).map(|part| line_of(annex, part));
+    lines.filter(|line| line[0].load(Ordering::Acquire) != 0).map(|line| line[4].load(Ordering::Acquire) as usize)
+}
+
 fn bytes_at(part: usize) -> usize {
     ANNEX_PARTS * 64 + part * ANNEX_PART
 }
@@ -70,7 +81,7 @@ fn bytes_at(part: usize) -> usize {
 impl Far {
     /// The annex, if there is one on this side.
     #[inline]
-    fn annex(&self) -> Option<&Window> {
+    pub(super) fn annex(&self) -> Option<&Window> {
         if let Some(window) = self.annex.window.get() {
             return Some(window);
         }
@@ -185,8 +196,7 @@ impl Far {
     pub(super) fn annexed(&self, slot: usize, seq: u64, epoch: u16) -> Option<Annexed> {
         let window = self.annex()?;
         (0..ANNEX_PARTS).find_map(|part| {
-            // SAFETY: a line within the memory, which lives as long as self; only looked at by atomics.
-            let line = unsafe { &*window.memory.as_ptr().add(part * 64).cast::<[AtomicU64; 6]>() };
+            let line = line_of(window, part);
             let land = Land(line[0].load(Ordering::Acquire));
             if !land.is(seq, epoch) || line[5].load(Ordering::Acquire) != seq {
                 return None;

@@ -47,7 +47,7 @@ impl Front {
 }
 
 /// Has the peer ever sent a message into these fronts?
-pub fn has_messages(fronts: &Window) -> bool {
+pub(super) fn has_messages(fronts: &Window) -> bool {
     let at = fronts.memory.as_ptr().cast::<Front>();
     // SAFETY: a chunk has so many fronts, lives as long as the window, and a front is atomics only.
     (0..CHUNK_SLOTS).any(|n| unsafe { &*at.add(n) }.has_message())

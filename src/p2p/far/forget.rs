@@ -31,7 +31,7 @@ pub(super) fn close(link: &Link) -> Option<usize> {
 fn has_unmade(ep: &Endpoint, link: &Link) -> bool {
     let made = ep.lanes.try_hold_far(|_, far| is_of(far, link));
     let made: Vec<u64> = made.iter().map(|lane| lane.far().number()).collect();
-    link.chunks_beside(&made).iter().any(|fronts| has_messages(fronts))
+    link.windows_beside(&made).iter().any(|window| has_messages(window))
 }
 
 /// See there.

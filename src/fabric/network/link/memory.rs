@@ -66,6 +66,10 @@ impl Window {
     pub fn lane(&self) -> u64 {
         self.name.0
     }
+    /// Is it an annex?
+    pub fn is_annex(&self) -> bool {
+        self.name.1 == ANNEX_CHUNK + 1
+    }
     /// Has the peer said where its memory is?
     pub fn is_known(&self) -> bool {
         self.there.get().is_some()
@@ -312,11 +316,11 @@ impl Link {
         let windows = self.windows();
         windows.all.values().find(|w| w.name.1 == 0 && fits(w.name.0) && w.is_known()).cloned()
     }
-    /// The chunks of lanes but these, that the peer may have written for a lane which this process is yet to make.
-    pub fn chunks_beside(&self, lanes: &[u64]) -> Vec<Arc<Window>> {
+    /// The chunks and annexes of lanes but these, that the peer may have written for a lane which this process is yet to make.
+    pub fn windows_beside(&self, lanes: &[u64]) -> Vec<Arc<Window>> {
         let is_beside = |w: &&Arc<Window>| {
             let (lane, number) = w.name;
-            number != 0 && number != ANNEX_CHUNK + 1 && !lanes.contains(&lane) && !w.over.load(Ordering::Relaxed)
+            number != 0 && !lanes.contains(&lane) && !w.over.load(Ordering::Relaxed)
         };
         self.windows().all.values().filter(is_beside).cloned().collect()
     }
