@@ -12,7 +12,7 @@ use super::reduce::{self, To};
 use super::team::Team;
 use super::{barrier as node_barrier, bcast as node_bcast, multicast, tree};
 use crate::base::bytes::{Bytes, Room, Scratch};
-use crate::base::config::{BetweenWay, FarAllreduceWay, FarBcastWay, PretendedNodes};
+use crate::base::config::{BetweenWay, PretendedNodes, RemoteAllreduceWay, RemoteBcastWay};
 use crate::base::error::Result;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
@@ -124,17 +124,17 @@ pub(super) async fn barrier(team: &Team, span: &Span) -> Result<()> {
 }
 
 async fn bcast_among(p: &Party<'_>, team: &Team, data: Room<'_>, root: usize) -> Result<()> {
-    match team.choices.far_bcast(data.len(), p.len(), false) {
-        FarBcastWay::Chain => tree::bcast_chain(p, data, root, team.choices.far_piece).await,
-        FarBcastWay::Ring => tree::bcast_ring(p, data, root).await,
+    match team.choices.remote_bcast(data.len(), p.len(), false) {
+        RemoteBcastWay::Chain => tree::bcast_chain(p, data, root, team.choices.remote_piece).await,
+        RemoteBcastWay::Ring => tree::bcast_ring(p, data, root).await,
         _ => tree::bcast(p, data, root).await,
     }
 }
 
 /// The same of one of several calls that are under way, which has one slot: no chain.
 pub(super) async fn bcast_apart(p: &Party<'_>, data: Room<'_>, root: usize) -> Result<()> {
-    match p.team().choices.far_bcast(data.len(), p.len(), false) {
-        FarBcastWay::Chain | FarBcastWay::Ring => tree::bcast_ring(p, data, root).await,
+    match p.team().choices.remote_bcast(data.len(), p.len(), false) {
+        RemoteBcastWay::Chain | RemoteBcastWay::Ring => tree::bcast_ring(p, data, root).await,
         _ => tree::bcast(p, data, root).await,
     }
 }
@@ -145,7 +145,7 @@ pub(super) async fn bcast(team: &Team, span: &Span, data: Room<'_>, root: usize)
     if is_flat(&team.choices) {
         return bcast_among(&Party::all(team), team, data, root).await;
     }
-    let by_multicast = team.choices.far_bcast(data.len(), span.firsts.len(), true) == FarBcastWay::Multicast;
+    let by_multicast = team.choices.remote_bcast(data.len(), span.firsts.len(), true) == RemoteBcastWay::Multicast;
     if by_multicast && multicast::is_possible(team, span).await? {
         return bcast_by_multicast(team, span, data, root).await;
     }
@@ -180,9 +180,9 @@ async fn bcast_by_multicast(team: &Team, span: &Span, data: Room<'_>, root: usiz
 }
 
 fn halves(choices: &Choices, len: usize) -> bool {
-    match choices.far_allreduce {
-        FarAllreduceWay::Auto => len >= choices.far_allreduce_halving,
-        way => way == FarAllreduceWay::Halving,
+    match choices.remote_allreduce {
+        RemoteAllreduceWay::Auto => len >= choices.remote_allreduce_halving,
+        way => way == RemoteAllreduceWay::Halving,
     }
 }
 

@@ -2,7 +2,7 @@
 //! by a setting. The same on all ranks, since they all have the same file.
 
 use crate::base::config::{
-    AllreduceWay, BarrierWay, BcastWay, BetweenWay, ExchangeWay, FarAllreduceWay, FarBcastWay, ReduceWay, ScanWay,
+    AllreduceWay, BarrierWay, BcastWay, BetweenWay, ExchangeWay, ReduceWay, RemoteAllreduceWay, RemoteBcastWay, ScanWay,
 };
 use crate::p2p::endpoint::Endpoint;
 
@@ -44,17 +44,17 @@ pub struct Choices {
     /// `FMPL_COLL_BETWEEN`
     pub between: BetweenWay,
     /// `FMPL_COLL_FAR_BCAST`
-    pub far_bcast: FarBcastWay,
+    pub remote_bcast: RemoteBcastWay,
     /// `FMPL_COLL_FAR_ALLREDUCE`
-    pub far_allreduce: FarAllreduceWay,
+    pub remote_allreduce: RemoteAllreduceWay,
     /// From this many bytes on a broadcast between nodes goes along a chain, or round a ring.
-    pub far_bcast_long: usize,
+    pub remote_bcast_long: usize,
     /// Bytes of a piece that is handed on along a chain.
-    pub far_piece: usize,
+    pub remote_piece: usize,
     /// From this many bytes on a broadcast between nodes goes by multicast, if it can.
-    pub far_bcast_multicast: usize,
+    pub remote_bcast_multicast: usize,
     /// From this many bytes on an allreduce between nodes halves its vectors.
-    pub far_allreduce_halving: usize,
+    pub remote_allreduce_halving: usize,
     /// More ranks than cores: nobody has time to share copying.
     pub crowded: bool,
     /// Copies between processes are not turned off.
@@ -94,12 +94,12 @@ impl Choices {
             chunk: row.coll_chunk,
             piece: row.coll_piece,
             between: config.coll_between,
-            far_bcast: config.far_bcast,
-            far_allreduce: config.far_allreduce,
-            far_bcast_long: row.coll_far_bcast_long,
-            far_piece: row.coll_far_piece,
-            far_bcast_multicast: row.coll_far_bcast_multicast,
-            far_allreduce_halving: row.coll_far_allreduce_halving,
+            remote_bcast: config.remote_bcast,
+            remote_allreduce: config.remote_allreduce,
+            remote_bcast_long: row.coll_far_bcast_long,
+            remote_piece: row.coll_far_piece,
+            remote_bcast_multicast: row.coll_far_bcast_multicast,
+            remote_allreduce_halving: row.coll_far_allreduce_halving,
             crowded: ep.crowded,
             copies,
             topology: ep.topology.as_ref().map_or(0, |t| 1 << 32 | t.digest() as u64),
@@ -119,17 +119,17 @@ impl Choices {
     }
 
     /// The way of a broadcast of this many bytes between so many nodes. `multicast`: it may go that way.
-    pub fn far_bcast(&self, bytes: usize, nodes: usize, multicast: bool) -> FarBcastWay {
-        let plain = match bytes >= self.far_bcast_long && nodes > 2 {
-            true if bytes >= nodes * self.far_piece => FarBcastWay::Chain,
-            true => FarBcastWay::Ring,
-            false => FarBcastWay::Tree,
+    pub fn remote_bcast(&self, bytes: usize, nodes: usize, multicast: bool) -> RemoteBcastWay {
+        let plain = match bytes >= self.remote_bcast_long && nodes > 2 {
+            true if bytes >= nodes * self.remote_piece => RemoteBcastWay::Chain,
+            true => RemoteBcastWay::Ring,
+            false => RemoteBcastWay::Tree,
         };
-        let worth = bytes >= self.far_bcast_multicast && nodes > 2;
-        match self.far_bcast {
-            FarBcastWay::Auto if multicast && worth => FarBcastWay::Multicast,
-            FarBcastWay::Auto => plain,
-            FarBcastWay::Multicast if !multicast => plain,
+        let worth = bytes >= self.remote_bcast_multicast && nodes > 2;
+        match self.remote_bcast {
+            RemoteBcastWay::Auto if multicast && worth => RemoteBcastWay::Multicast,
+            RemoteBcastWay::Auto => plain,
+            RemoteBcastWay::Multicast if !multicast => plain,
             forced => forced,
         }
     }

@@ -131,10 +131,10 @@ impl Team {
                 "rank {}: collective calls of {n} ranks on one node; the most is {MEMBERS_MOST}", ep.rank
             ));
         }
-        if let Some(far) = ep.first_elsewhere(&ranks) {
+        if let Some(remote) = ep.first_elsewhere(&ranks) {
             return Err(error!(
                 Code::Unsupported,
-                "rank {}: of communicator {} rank {far} is on another node than rank {}; a team is of one \
+                "rank {}: of communicator {} rank {remote} is on another node than rank {}; a team is of one \
                      node",
                 ep.rank,
                 Named(context.handle),

@@ -135,8 +135,8 @@ fn settle(ep: &Endpoint) {
 /// The error of a message to another node, the library's own included, that has not arrived and never will: it was posted with success, and its
 /// connection has failed since.
 fn lost(ep: &Endpoint) -> Result<()> {
-    for lane in ep.lanes.hold_far(|_, far| !far.has_left()) {
-        let Some(why) = lane.far().link.failure() else { continue };
+    for lane in ep.lanes.hold_remote(|_, remote| !remote.has_left()) {
+        let Some(why) = lane.remote().link.failure() else { continue };
         for slot in 0..lane.limit() as usize {
             let sent = lane.progress(slot).sent.load(Ordering::Relaxed);
             if sent != 0 && !received_all(ep, &lane, slot, sent) {
@@ -270,14 +270,14 @@ fn meet_by_a_tree(ep: &'static Endpoint, world: &Context, slot: usize) -> Result
 }
 
 fn tell(ep: &'static Endpoint, to: &'static Lane, slot: usize) -> Result<()> {
-    if to.far().is_none() && send::send_inline(to, to.progress(slot), slot, Run::NOTHING) {
+    if to.remote().is_none() && send::send_inline(to, to.progress(slot), slot, Run::NOTHING) {
         return Ok(());
     }
     signal::signal(ep, to, slot)
 }
 
 fn hear(ep: &'static Endpoint, from: &'static Lane, slot: usize) -> Result<()> {
-    if from.far().is_none() && receive::recv_inline::<false>(from, slot, Run::NOTHING) {
+    if from.remote().is_none() && receive::recv_inline::<false>(from, slot, Run::NOTHING) {
         return Ok(());
     }
     from.open_fronts(slot)?;

@@ -55,8 +55,8 @@ pub fn memory() -> Result<Vec<Part>> {
     for lane in ep.lanes.all().iter() {
         let (at, len) = lane.private_memory();
         add("lanes: numbers and sides of their indices", pages.present(at, len));
-        if let Some(far) = lane.far() {
-            add("between nodes: state of indices", far.state_bytes() as u64);
+        if let Some(remote) = lane.remote() {
+            add("between nodes: state of indices", remote.state_bytes() as u64);
         }
     }
     for (at, len) in ep.spool.tables() {

@@ -28,10 +28,10 @@ pub fn shared_alloc(comm: i32, size: usize) -> Result<*mut u8> {
     let ep = endpoint()?;
     let context = ep.context(comm)?;
     let nodes = ep.launch.nodes();
-    if let Some(far) = context.group.members().find(|rank| nodes.node_of(*rank) != nodes.node_of(ep.rank)) {
+    if let Some(remote) = context.group.members().find(|rank| nodes.node_of(*rank) != nodes.node_of(ep.rank)) {
         let what = format!("rank {}: fmpl_shared_alloc on communicator {}", ep.rank, Named(comm));
         let why = "is on another node; fmpl_comm_split_node makes a communicator of one node's";
-        return Err(error!(Code::Comm, "{what}: rank {far} of the world {why}"));
+        return Err(error!(Code::Comm, "{what}: rank {remote} of the world {why}"));
     }
     let mut ends = each(context, size as u64)?;
     let mut sum = 0u64;

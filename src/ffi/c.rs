@@ -228,11 +228,11 @@ pub const FMPL_COUNTER_WAY_SPOOL: c_int = comm::BY_WAY + WayTaken::Spool as c_in
 /// A counter: indexed messages sent handed over.
 pub const FMPL_COUNTER_WAY_LOAN: c_int = comm::BY_WAY + WayTaken::Loan as c_int;
 /// A counter: indexed messages sent to other nodes, in a record of the pair, or in the overflow queue.
-pub const FMPL_COUNTER_WAY_FAR_SHORT: c_int = comm::BY_WAY + WayTaken::FarShort as c_int;
+pub const FMPL_COUNTER_WAY_FAR_SHORT: c_int = comm::BY_WAY + WayTaken::RemoteShort as c_int;
 /// A counter: indexed messages sent to other nodes, put into the posted buffer by the device.
-pub const FMPL_COUNTER_WAY_FAR_PUT: c_int = comm::BY_WAY + WayTaken::FarPut as c_int;
+pub const FMPL_COUNTER_WAY_FAR_PUT: c_int = comm::BY_WAY + WayTaken::RemotePut as c_int;
 /// A counter: indexed messages sent to other nodes, fetched from the spool by their receiver.
-pub const FMPL_COUNTER_WAY_FAR_SPOOL: c_int = comm::BY_WAY + WayTaken::FarSpool as c_int;
+pub const FMPL_COUNTER_WAY_FAR_SPOOL: c_int = comm::BY_WAY + WayTaken::RemoteSpool as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

@@ -94,7 +94,7 @@ pub struct Lane {
     pub(super) door: std::sync::OnceLock<&'static super::table::Door>,
     pub(super) pinned: AtomicBool,
     /// What it has besides when the peer is on another node.
-    pub(super) far: Option<Box<super::far::Far>>,
+    pub(super) remote: Option<Box<super::remote::Remote>>,
     /// This side's own reservations are unmapped with the lane.
     _window: Option<Mapping>,
 }
@@ -113,7 +113,7 @@ pub const SPECIAL_SYNCHRONOUS: u32 = 1;
 /// [`Lane::special`]: the peer is dead or has left.
 pub const SPECIAL_GONE: u32 = 2;
 /// [`Lane::special`]: the peer is on another node.
-pub const SPECIAL_FAR: u32 = 4;
+pub const SPECIAL_REMOTE: u32 = 4;
 /// [`Lane::special`]: every message of the program waits for its receive, however short.
 pub const SPECIAL_PATIENT: u32 = 8;
 
@@ -175,7 +175,7 @@ impl Lane {
     /// The communicator of a key.
     #[inline(always)]
     pub fn comm_of(key: u64) -> i32 {
-        ((key & !super::far::FAR) >> 32) as i32
+        ((key & !super::remote::REMOTE) >> 32) as i32
     }
     /// Slots that may be used, the system's first.
     #[inline(always)]
@@ -418,14 +418,14 @@ impl Lane {
     /// Can something be written to the peer without a wait for a connection? If there is none it is [asked for](crate::fabric::network::link::Link::is_there).
     #[inline]
     pub fn is_there(&self) -> bool {
-        self.far().is_none_or(|far| far.link.is_there())
+        self.remote().is_none_or(|remote| remote.link.is_there())
     }
 
     /// Why the peer can do nothing more, if it cannot.
     #[inline]
     pub fn gone(&self) -> Option<&str> {
-        if let Some(far) = self.far() {
-            return far.link.failure().or(far.has_left().then_some("has finalized"));
+        if let Some(remote) = self.remote() {
+            return remote.link.failure().or(remote.has_left().then_some("has finalized"));
         }
         // A rank that never used this communicator's lane says of itself that it has left, not of its side here.
         if self.peer_side().state.load(Ordering::Acquire) == SIDE_FINALIZED
@@ -443,7 +443,7 @@ impl Lane {
     }
     /// Can the peer do nothing more for certain, as the system says? What it writes of itself, and what it has damaged, proves no such thing.
     pub fn is_dead(&self) -> bool {
-        if self.far().is_some() { self.gone().is_some() } else { self.dead.load(Ordering::Acquire) != 0 }
+        if self.remote().is_some() { self.gone().is_some() } else { self.dead.load(Ordering::Acquire) != 0 }
     }
     /// Has the peer freed this lane's communicator?
     pub fn is_freed_there(&self) -> bool {

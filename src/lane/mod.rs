@@ -9,13 +9,13 @@
 pub mod address;
 pub mod any;
 pub mod distance;
-pub mod far;
 pub mod loan;
 pub mod map;
 pub mod pair;
 pub mod peer_spool;
 pub mod progress;
 pub mod record;
+pub mod remote;
 pub mod table;
 pub mod traffic;
 pub mod watched;

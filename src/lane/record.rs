@@ -68,13 +68,13 @@ variants! {
         /// As split, with the direction's own split line.
         OwnSplit = 11,
         /// Between nodes: in the landing at the receiver.
-        FarInline = 12,
+        RemoteInline = 12,
         /// Comes through an area that both directions use in turn; data: length; area, log2 of its chunks, tag.
         Turn = 13,
         /// In memory that is handed over: the words are a [`Descriptor`](super::loan::Descriptor). In a block: so are the next two words.
         Loan = 14,
         /// Between nodes: in the annex at the receiver; data: length, which part.
-        FarAnnex = 15,
+        RemoteAnnex = 15,
         /// In a block: the chain goes on in another block; the next word is its offset.
         Link = 8,
     }

@@ -14,7 +14,7 @@ mod doors;
 use std::ptr::null_mut;
 
 use super::Lane;
-use super::far::{FAR, Far};
+use super::remote::{REMOTE, Remote};
 use super::watched::Signpost;
 use crate::base::atomics::{AtomicPtr, Mutex, MutexGuard, Ordering, changes};
 use crate::base::error::{Code, Error, Result};
@@ -66,9 +66,9 @@ impl Used {
         self.lane
     }
 
-    /// Its far part, of a lane between nodes.
-    pub fn remote(&self) -> &Far {
-        self.lane.far().expect("a lane between nodes")
+    /// Its remote part, of a lane between nodes.
+    pub fn expect_remote(&self) -> &Remote {
+        self.lane.remote().expect("a lane between nodes")
     }
 
     /// The lane is used until its communicator is freed, or the job ends: its peer is not forgotten before.
@@ -105,9 +105,9 @@ impl Held {
         Held(lane)
     }
 
-    /// Its far part, of a lane between nodes.
-    pub fn far(&self) -> &Far {
-        self.0.far().expect("a lane between nodes")
+    /// Its remote part, of a lane between nodes.
+    pub fn remote(&self) -> &Remote {
+        self.0.remote().expect("a lane between nodes")
     }
 }
 
@@ -223,8 +223,8 @@ impl LaneTable {
 
     /// The lane of this key between nodes, if it exists. While another thread makes one there may seem to be none.
     #[inline(always)]
-    pub fn find_far(&self, key: u64) -> Option<Used> {
-        match self.doors.find(key | FAR) {
+    pub fn find_remote(&self, key: u64) -> Option<Used> {
+        match self.doors.find(key | REMOTE) {
             Found::Lane(lane, door) => Some(Used { lane, door: Some(door) }),
             Found::Going | Found::Nothing => None,
         }
@@ -237,7 +237,7 @@ impl LaneTable {
             return Ok(lane);
         }
         let comm = Lane::comm_of(key);
-        let here = all.iter().filter(|l| l.comm() == comm && l.far().is_none()).count();
+        let here = all.iter().filter(|l| l.comm() == comm && l.remote().is_none()).count();
         let world = key >> 32 == super::COMM_WORLD as u64;
         if world && (here + 1) * 2 > self.slots.len() {
             return Err(Error::new(Code::Memory, format!("all {here} lanes of this process are in use")));
@@ -259,15 +259,15 @@ impl LaneTable {
     }
 
     /// The same between nodes. `None`: the one that there is goes just now; to be asked again.
-    pub fn find_or_make_far(&self, key: u64, make: impl FnOnce() -> Result<Lane>) -> Result<Option<Used>> {
+    pub fn find_or_make_remote(&self, key: u64, make: impl FnOnce() -> Result<Lane>) -> Result<Option<Used>> {
         let mut all = self.all();
-        match self.doors.find(key | FAR) {
+        match self.doors.find(key | REMOTE) {
             Found::Lane(lane, door) => return Ok(Some(Used { lane, door: Some(door) })),
             Found::Going => return Ok(None),
             Found::Nothing => {}
         }
         let lane = Box::into_raw(Box::new(make()?));
-        let door = self.doors.add(key | FAR, lane);
+        let door = self.doors.add(key | REMOTE, lane);
         // SAFETY: just leaked.
         let lane: &'static Lane = unsafe { &*lane };
         let _ = lane.door.set(door);
@@ -322,14 +322,14 @@ impl LaneTable {
     }
 
     /// As [`hold`](LaneTable::hold), of the lanes between nodes.
-    pub fn hold_far(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
-        self.hold(|lane| lane.far().is_some_and(|far| fits(lane, far)))
+    pub fn hold_remote(&self, fits: impl Fn(&Lane, &Remote) -> bool) -> Vec<Held> {
+        self.hold(|lane| lane.remote().is_some_and(|remote| fits(lane, remote)))
     }
 
-    /// As [`hold_far`](LaneTable::hold_far); none, if another thread has the lanes just now.
-    pub fn try_hold_far(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
+    /// As [`hold_remote`](LaneTable::hold_remote); none, if another thread has the lanes just now.
+    pub fn try_hold_remote(&self, fits: impl Fn(&Lane, &Remote) -> bool) -> Vec<Held> {
         let Ok(all) = self.all.try_lock() else { return Vec::new() };
-        let fits = |lane: &&&'static Lane| !lane.is_going() && lane.far().is_some_and(|far| fits(lane, far));
+        let fits = |lane: &&&'static Lane| !lane.is_going() && lane.remote().is_some_and(|remote| fits(lane, remote));
         all.iter().filter(fits).map(|lane| Held::of(lane)).collect()
     }
 
@@ -368,10 +368,10 @@ impl LaneTable {
     }
 
     /// Nobody may use these lanes between nodes from here on: how many they are. `None`: somebody does now, or one of them is not `quiet`.
-    pub fn close(&self, fits: impl Fn(&Far) -> bool, quiet: impl Fn(&Lane, &Far) -> bool) -> Option<usize> {
+    pub fn close(&self, fits: impl Fn(&Remote) -> bool, quiet: impl Fn(&Lane, &Remote) -> bool) -> Option<usize> {
         let all = self.all();
         let (mut closed, mut may) = (Vec::new(), true);
-        for (lane, far) in all.iter().filter_map(|lane| Some((lane, lane.far().filter(|far| fits(far))?))) {
+        for (lane, remote) in all.iter().filter_map(|lane| Some((lane, lane.remote().filter(|remote| fits(remote))?))) {
             let Some(door) = lane.door.get().filter(|door| door.close()) else {
                 may = false;
                 break;
@@ -379,7 +379,7 @@ impl LaneTable {
             closed.push(door);
             // SYNC POINT: pairs with the release in the drop of `Held`.
             let used = lane.held.load(Ordering::Acquire) != 0 || lane.pinned.load(Ordering::Relaxed);
-            if used || !quiet(lane, far) {
+            if used || !quiet(lane, remote) {
                 may = false;
                 break;
             }
@@ -391,23 +391,23 @@ impl LaneTable {
     }
 
     /// Lanes that were [closed](LaneTable::close) may be used again.
-    pub fn open(&self, fits: impl Fn(&Far) -> bool) {
+    pub fn open(&self, fits: impl Fn(&Remote) -> bool) {
         let all = self.all();
-        let theirs = all.iter().filter(|lane| lane.far().is_some_and(&fits));
+        let theirs = all.iter().filter(|lane| lane.remote().is_some_and(&fits));
         theirs.filter_map(|lane| lane.door.get()).filter(|door| door.is_closed()).for_each(|door| door.open());
     }
 
     /// Frees lanes that were [closed](LaneTable::close), each after a last look.
-    pub fn free_closed(&self, fits: impl Fn(&Far) -> bool, last: impl Fn(&Lane)) {
+    pub fn free_closed(&self, fits: impl Fn(&Remote) -> bool, last: impl Fn(&Lane)) {
         let out = {
             let mut all = self.all();
-            self.take_out(&mut all, |lane| lane.is_going() && lane.far().is_some_and(&fits))
+            self.take_out(&mut all, |lane| lane.is_going() && lane.remote().is_some_and(&fits))
         };
         for lane in out {
             last(lane);
             // The next lane with this peer has the same place, and begins with nothing. (Refused is it where nothing else would go either.)
             let _ = lane.give_pages_back(0);
-            // SAFETY: a box leaked in `find_or_make_far`; its door was closed when nobody was in, and leads to nothing any more.
+            // SAFETY: a box leaked in `find_or_make_remote`; its door was closed when nobody was in, and leads to nothing any more.
             drop(unsafe { Box::from_raw(std::ptr::from_ref(lane).cast_mut()) });
         }
     }

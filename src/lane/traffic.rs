@@ -34,11 +34,11 @@ pub enum WayTaken {
     /// Handed over.
     Loan,
     /// Between nodes: in the landing or the annex, or short and in the overflow queue. Not counted, but what is left.
-    FarShort,
+    RemoteShort,
     /// Between nodes: put into the posted buffer by the device.
-    FarPut,
+    RemotePut,
     /// Between nodes: fetched from the sender's spool by the receiver.
-    FarSpool,
+    RemoteSpool,
 }
 
 impl WayTaken {
@@ -53,9 +53,9 @@ impl WayTaken {
         (WayTaken::Pulled, "pulled"),
         (WayTaken::Spool, "spool"),
         (WayTaken::Loan, "loan"),
-        (WayTaken::FarShort, "far short"),
-        (WayTaken::FarPut, "far put"),
-        (WayTaken::FarSpool, "far spool"),
+        (WayTaken::RemoteShort, "far short"),
+        (WayTaken::RemotePut, "far put"),
+        (WayTaken::RemoteSpool, "far spool"),
     ];
 
     /// Its name in tables.
@@ -205,7 +205,7 @@ impl Traffic {
         for lane in lanes {
             // Once for each pair.
             let counts = (lane.comm() == super::COMM_WORLD).then(|| lane.traffic.numbers());
-            queued += all.add(lane.far().is_some(), lane.sums(), counts);
+            queued += all.add(lane.remote().is_some(), lane.sums(), counts);
         }
         all.queued = queued.max(0) as u64;
         all.settle();
@@ -213,8 +213,8 @@ impl Traffic {
     }
 
     /// What a lane has carried, and the counts of its pair, if they are not in yet; how many more were queued.
-    pub(super) fn add(&mut self, far: bool, mut sums: Sums, counts: Option<[u64; COUNTS]>) -> i64 {
-        let short = (if far { WayTaken::FarShort } else { WayTaken::Short }) as usize;
+    pub(super) fn add(&mut self, remote: bool, mut sums: Sums, counts: Option<[u64; COUNTS]>) -> i64 {
+        let short = (if remote { WayTaken::RemoteShort } else { WayTaken::Short }) as usize;
         let mut apart = 0;
         if let Some(counts) = counts {
             let (taken, rest) = counts.split_at(2 * WAYS);

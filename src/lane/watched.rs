@@ -13,9 +13,9 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use super::far::FAR;
 use super::map::{SLOTS, SYSTEM_INDICES};
 use super::progress::{LOANED_AT, PROGRESS_GROUP, PROGRESS_STRIDE, Progress};
+use super::remote::REMOTE;
 use super::traffic::{COUNTS, Sums, Traffic};
 use super::{COMM_WORLD, Lane};
 use crate::base::atomics::{AtomicU64, Ordering};
@@ -106,7 +106,7 @@ fn add_lanes(pid: libc::pid_t, lanes: &[u64], pages: &File, all: &mut Traffic) -
         group.records.iter().for_each(|record| add_slot(&mut sums[group.lane], record));
     }
     for (known, sums) in known.iter().zip(sums) {
-        all.add(known.key() & FAR != 0, sums, known.is_of_world().then_some(known.counts));
+        all.add(known.key() & REMOTE != 0, sums, known.is_of_world().then_some(known.counts));
     }
     Ok(())
 }

@@ -73,22 +73,22 @@ pub(super) enum Word {
 
 /// Where somebody may knock.
 pub(super) enum Listener {
-    Far(TcpListener),
+    Remote(TcpListener),
     /// For the ranks of this node.
-    Near(UnixListener),
+    Local(UnixListener),
 }
 
 impl Listener {
     fn accept(&self) -> io::Result<(Box<dyn Stream>, String)> {
         match self {
-            Listener::Far(listener) => {
+            Listener::Remote(listener) => {
                 let (stream, from) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
                 join::keep_alive(&stream);
                 Ok((Box::new(stream), from.to_string()))
             }
-            Listener::Near(listener) => {
+            Listener::Local(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 Ok((Box::new(stream), "this node".into()))
@@ -98,8 +98,8 @@ impl Listener {
 
     fn fd(&self) -> RawFd {
         match self {
-            Listener::Far(listener) => listener.as_raw_fd(),
-            Listener::Near(listener) => listener.as_raw_fd(),
+            Listener::Remote(listener) => listener.as_raw_fd(),
+            Listener::Local(listener) => listener.as_raw_fd(),
         }
     }
 }
@@ -115,12 +115,12 @@ pub(super) fn of_root(place: &mut Place) -> Result<Vec<TcpListener>> {
 
 impl Door {
     /// `sealed`: what its greeting has in it for those who can read it.
-    pub(super) fn open(listeners: Vec<TcpListener>, near: Option<UnixListener>, sealed: Option<String>) -> Door {
+    pub(super) fn open(listeners: Vec<TcpListener>, local: Option<UnixListener>, sealed: Option<String>) -> Door {
         let at: Vec<String> = listeners.iter().filter_map(|l| l.local_addr().ok()).map(|a| a.to_string()).collect();
         let places =
             (limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur) / 8).clamp(PLACES_FEW, PLACES) as usize;
         let (strangers, at) = (Vec::new(), at.join(" and "));
-        let listeners = listeners.into_iter().map(Listener::Far).chain(near.map(Listener::Near)).collect();
+        let listeners = listeners.into_iter().map(Listener::Remote).chain(local.map(Listener::Local)).collect();
         Door { listeners, at, sealed, strangers, places, spare: spare(), shut_until: None }
     }
 
@@ -132,8 +132,8 @@ impl Door {
     /// Are all its addresses such as no other machine can reach?
     pub(super) fn is_local(&self) -> bool {
         self.listeners.iter().all(|l| match l {
-            Listener::Far(l) => l.local_addr().is_ok_and(|a| a.ip().is_loopback()),
-            Listener::Near(_) => true,
+            Listener::Remote(l) => l.local_addr().is_ok_and(|a| a.ip().is_loopback()),
+            Listener::Local(_) => true,
         })
     }
 

@@ -25,9 +25,9 @@ use crate::base::layout::{Form, Layout, Run};
 use crate::base::looking::between_looks;
 use crate::base::prefetch::prefetch;
 use crate::base::unwinding::NoWayOut;
-use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
 use crate::lane::record::*;
+use crate::lane::remote::Ask;
 use crate::lane::{AnyRequest, AnyState, Lane, RECV_PENDING, Used};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::receive::{Receiver, recv_inline, take_carried};
@@ -88,19 +88,24 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
         return;
     }
     lane.my_side().any.store(1, Ordering::Relaxed);
-    if let Some(far) = lane.far() {
-        far.say_side(lane.my_side());
+    if let Some(remote) = lane.remote() {
+        remote.say_side(lane.my_side());
         // Everything that was published without an announcement is here when the answer is.
-        state.subscribed = far.ask(Ask::Subscribe, 0, 0, || lane.gone().is_none()).is_some();
-        state.marked = super::far::all_slots(far, lane.limit() as usize, SYSTEM_INDICES);
+        state.subscribed = remote.ask(Ask::Subscribe, 0, 0, || lane.gone().is_none()).is_some();
+        state.marked = super::remote::all_slots(remote, lane.limit() as usize, SYSTEM_INDICES);
         if std::env::var("SAYS").is_ok() {
             eprintln!(
                 "SUBSCRIBED {} {}: {} marked {:?} tails {:?}",
                 crate::base::clock::now_ns(),
-                far.link.peer,
+                remote.link.peer,
                 state.subscribed,
                 state.marked.len(),
-                state.marked.iter().map(|s| (*s, far.chain_tail(*s as usize))).filter(|t| t.1 != 0).collect::<Vec<_>>()
+                state
+                    .marked
+                    .iter()
+                    .map(|s| (*s, remote.chain_tail(*s as usize)))
+                    .filter(|t| t.1 != 0)
+                    .collect::<Vec<_>>()
             );
         }
         return;
@@ -193,10 +198,10 @@ fn take_marks(ep: &'static Endpoint, lane: &Lane, state: &mut AnyState) -> bool 
         state.marked.push(slot as u32);
         return true;
     }
-    if let Some(far) = lane.far() {
-        let missed = far.take_overflow();
+    if let Some(remote) = lane.remote() {
+        let missed = remote.take_overflow();
         if missed {
-            state.marked = super::far::all_slots(far, lane.limit() as usize, SYSTEM_INDICES);
+            state.marked = super::remote::all_slots(remote, lane.limit() as usize, SYSTEM_INDICES);
         }
         return missed;
     }
@@ -249,7 +254,7 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         let AnyState { subscribed, marked, held, request, .. } = &*self.state;
         let plain =
-            marked.is_empty() && held.is_empty() && request.is_none() && *subscribed && self.lane.far().is_none();
+            marked.is_empty() && held.is_empty() && request.is_none() && *subscribed && self.lane.remote().is_none();
         self.lane.any_plain.store(plain, Ordering::Relaxed);
     }
 }
@@ -332,7 +337,7 @@ fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> b
 #[inline(never)]
 fn recv_marked(ep: &'static Endpoint, lane: &'static Lane, run: Run) -> Option<bool> {
     let mut state = state_of(lane);
-    if state.request.is_some() || !state.subscribed || lane.far().is_some() {
+    if state.request.is_some() || !state.subscribed || lane.remote().is_some() {
         return Some(false);
     }
     let slot = next_marked(ep, lane, &mut state)?;

@@ -25,8 +25,8 @@ use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, Mapping, NODE_AT, PLACES_AT, Region};
 use crate::fabric::{areas, networks};
-use crate::lane::far::{Far, has_left};
 use crate::lane::map::{LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
+use crate::lane::remote::{Remote, has_left};
 use crate::lane::{Lane, LaneTable, SPECIAL_GONE, Used};
 use crate::launch::Launch;
 use crate::launch::find::How;
@@ -100,7 +100,7 @@ pub struct Endpoint {
     /// Messages of any source.
     pub any_source: AnySource,
     /// What is still known of peers that are forgotten.
-    pub lately: crate::p2p::far::Lately,
+    pub lately: crate::p2p::remote::Lately,
     /// Spooled messages that were delivered at the last `sendbuf_check`.
     pub delivered_then: AtomicU64,
     /// Those of communicators that have been freed.
@@ -296,7 +296,7 @@ impl Endpoint {
         attach.open(&key)?;
         let _ = self.attach.set(attach);
         if let Some(fabric) = self.fabric.get() {
-            fabric.open(&key, super::far::hooks())?;
+            fabric.open(&key, super::remote::hooks())?;
         }
         self.probe_nodes()
     }

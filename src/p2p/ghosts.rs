@@ -5,7 +5,7 @@
 //! thread: one thread takes all that comes to the one port, and gives every ghost its turn ([`ghost`]).
 //!
 //! ```text
-//!   real ranks ◀──── network ────▶ port ── thread ──┬── ghost: Port (device) ── Fabric ── Link ── Far
+//!   real ranks ◀──── network ────▶ port ── thread ──┬── ghost: Port (device) ── Fabric ── Link ── Remote
 //!   launcher: what has rank r published? ◀── Crowd ─┴── ghost …
 //! ```
 //! On an errand a ghost greets a real rank, sends it messages, one when the last is acknowledged, waits for the answer to all of them and acknowledges

@@ -8,7 +8,7 @@
 //! | `send`, `receive` | one message out, one message in |
 //! | `request` | non-blocking calls: begin, wait, test, cancel, probe |
 //! | `transfer` | long payloads: store, ring, CMA, cooperative copy, pull |
-//! | `far` | what is different when the peer is on another node |
+//! | `remote` | what is different when the peer is on another node |
 //! | `ghosts` | ranks that are no processes, which one process answers for |
 //! | `spool` | memory for messages whose receive has not come |
 //! | `any_index` | `FMPL_TAG_ANY` |
@@ -24,7 +24,6 @@ pub mod any_index;
 pub mod any_source;
 pub mod context;
 pub mod endpoint;
-pub mod far;
 #[doc(hidden)]
 #[cfg(not(loom))]
 pub mod ghosts;
@@ -34,6 +33,7 @@ pub mod loan;
 #[cfg(loom)]
 pub mod model;
 pub mod receive;
+pub mod remote;
 pub mod request;
 pub mod send;
 pub mod sendbuf;

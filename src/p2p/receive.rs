@@ -11,15 +11,15 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
-use crate::lane::far::{FAR_INLINE, Far};
 use crate::lane::loan::Descriptor;
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
+use crate::lane::remote::{REMOTE_INLINE, Remote};
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::far::recv_far;
 use crate::p2p::loan::Lent;
-use crate::p2p::send::{find_far, wake};
+use crate::p2p::remote::recv_remote;
+use crate::p2p::send::{find_remote, wake};
 use crate::p2p::{PROC_NULL, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, YIELDS, doorbell, patience};
 
@@ -46,7 +46,7 @@ const SPLIT_PATIENCE: u32 = if cfg!(loom) { 1 } else { 256 };
 
 /// Between nodes a posting costs a write, which a message that fits the landing does not need: a receive of so few bytes posts when it
 /// has waited so long, which is before any sleep. Only a message that is longer than its buffer waits for that.
-const POST_AFTER_FAR_NS: u64 = 200_000;
+const POST_AFTER_REMOTE_NS: u64 = 200_000;
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 #[inline(always)]
@@ -95,10 +95,10 @@ fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, run: Run) 
 /// through memory.)
 #[inline(never)]
 fn recv_run(ep: &'static Endpoint, comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
-    if let Some((lane, slot)) = find_far(ep, comm, src, index)
+    if let Some((lane, slot)) = find_remote(ep, comm, src, index)
         && !run.is_nowhere()
         // A long one is not waited for before it is posted: each turn of a network in software is a call of the system.
-        && recv_far(lane.lane(), slot, run, if run.len() > FAR_INLINE { 1 } else { patience() })
+        && recv_remote(lane.lane(), slot, run, if run.len() > REMOTE_INLINE { 1 } else { patience() })
     {
         return Ok(());
     }
@@ -178,8 +178,8 @@ impl Receiver {
     fn mine(&self) -> &'static Half {
         self.lane.receiving(self.slot).1
     }
-    fn far(&self) -> Option<&'static Far> {
-        self.lane.far()
+    fn remote(&self) -> Option<&'static Remote> {
+        self.lane.remote()
     }
     fn flags(&self) -> u8 {
         self.lane.progress(self.slot).recv_flags.load(Ordering::Relaxed)
@@ -232,7 +232,7 @@ impl Receiver {
             }
         };
         // Between nodes it is posted without a key: so its sender knows of it, and leaves the bytes where they can be fetched.
-        let kind = if self.wants_loan && self.far().is_none() { PostingKind::Loan } else { kind };
+        let kind = if self.wants_loan && self.remote().is_none() { PostingKind::Loan } else { kind };
         let hint = hint | if waiting { HINT_WAITING } else { 0 };
         let posting = self.lane.posting_here(self.slot);
         let shape = match self.data.form() {
@@ -243,8 +243,8 @@ impl Receiver {
             Form::List { n, .. } => Posting::check_shape([0, n as u64, 0]),
         };
         posting.post_shaped(self.seq, [addr as u64, self.cap as u64], kind, hint, self.lane.epoch, shape);
-        if let Some(far) = self.far() {
-            return self.post_far(far);
+        if let Some(remote) = self.remote() {
+            return self.post_remote(remote);
         }
         wake_sender(self.lane, self.slot, self.theirs());
     }
@@ -266,10 +266,10 @@ impl Receiver {
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
         let mut post_after = POST_AFTER.min(YIELDS * patience());
         let mut late_ns = 0;
-        if let Some(far) = self.far() {
-            if far.awaits_annex(self.slot, self.cap) {
+        if let Some(remote) = self.remote() {
+            if remote.awaits_annex(self.slot, self.cap) {
                 (turns, post_after) = (0, u32::MAX);
-            } else if self.cap > FAR_INLINE {
+            } else if self.cap > REMOTE_INLINE {
                 turns = post_after;
             } else if patience() > 1 {
                 post_after = u32::MAX;
@@ -296,12 +296,12 @@ impl Receiver {
                 }
                 continue;
             }
-            if posted && let Some(far) = self.far() {
-                self.goes_on(far);
+            if posted && let Some(remote) = self.remote() {
+                self.goes_on(remote);
             }
             if post_after == u32::MAX && !posted {
                 let now = now_ns();
-                late_ns = if late_ns == 0 { now + POST_AFTER_FAR_NS } else { late_ns };
+                late_ns = if late_ns == 0 { now + POST_AFTER_REMOTE_NS } else { late_ns };
                 turns = if now >= late_ns { post_after } else { 0 };
             }
             if let Err(error) = waiter.slow(&scene)

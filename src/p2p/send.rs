@@ -17,12 +17,12 @@ use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
 use crate::base::tuning::Crossovers;
 use crate::base::unwinding::NoWayOut;
-use crate::lane::far::Far;
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
+use crate::lane::remote::Remote;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::far::{lend, send_far};
+use crate::p2p::remote::{lend, send_remote};
 use crate::p2p::transfer::Ring;
 use crate::p2p::{PROC_NULL, any_index};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
@@ -149,9 +149,9 @@ pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
 /// memory.)
 #[inline(never)]
 fn send_run(ep: &'static Endpoint, comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
-    if let Some((lane, slot)) = find_far(ep, comm, dst, index)
+    if let Some((lane, slot)) = find_remote(ep, comm, dst, index)
         && !run.is_nowhere()
-        && send_far(lane.lane(), slot, run)
+        && send_remote(lane.lane(), slot, run)
     {
         return Ok(());
     }
@@ -160,8 +160,8 @@ fn send_run(ep: &'static Endpoint, comm: i32, run: Run, dst: i32, index: i32) ->
 
 /// The lane with a rank of another node, and the slot of an index, if both are open.
 #[inline(always)]
-pub(super) fn find_far(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Option<(Used, usize)> {
-    let lane = ep.lanes.find_far(Lane::key_of(comm, peer as u32))?;
+pub(super) fn find_remote(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Option<(Used, usize)> {
+    let lane = ep.lanes.find_remote(Lane::key_of(comm, peer as u32))?;
     let slot = index as u32 as usize + SYSTEM_INDICES;
     (slot < lane.limit() as usize).then_some((lane, slot))
 }
@@ -183,7 +183,7 @@ pub fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: La
         return Err(busy(ep, lane, slot, "send"));
     }
     let mut sender = Sender::new(ep, lane, slot, data, len);
-    if sender.is_short() && lane.special.load(Ordering::Relaxed) & !SPECIAL_FAR == 0 && sender.place_short() {
+    if sender.is_short() && lane.special.load(Ordering::Relaxed) & !SPECIAL_REMOTE == 0 && sender.place_short() {
         return Ok(());
     }
     sender.check_peer()?;
@@ -324,12 +324,12 @@ impl Sender {
 
     /// Has a receiver on another node consumed everything before this message, or is just about to? Over a network that is driven that is
     /// waited for as long as it would take to fetch the message, where one comes for each that goes: both sides send at once.
-    fn consumed_far(&self, far: &Far) -> bool {
+    fn consumed_remote(&self, remote: &Remote) -> bool {
         let two_way = self.lane.progress(self.slot).is_two_way();
-        if self.consumed_all() || !two_way || !far.link.limits().is_driven {
+        if self.consumed_all() || !two_way || !remote.link.limits().is_driven {
             return self.consumed_all() || two_way && self.consumed_soon();
         }
-        far.pay();
+        remote.pay();
         self.consumed_within(FETCH_NS)
     }
 
@@ -339,7 +339,7 @@ impl Sender {
     /// look in vain halves the next.
     pub(super) fn posted_soon(&self) {
         // Where it takes the receiver a fetch to get it out of the spool, a short one is waited for as long as that.
-        let fetched = self.lane.far().is_some_and(|far| far.link.limits().is_driven);
+        let fetched = self.lane.remote().is_some_and(|remote| remote.link.limits().is_driven);
         if cfg!(loom) || self.is_short() && !fetched {
             return;
         }
@@ -393,13 +393,13 @@ impl Sender {
                 _ => return Ok(()),
             }
             // Between nodes it is a write, and most postings are on their way: a receiver that subscribes meanwhile sees it later.
-            if !wants && (self.lane.far().is_none() || late || self.lane.is_subscribed()) {
+            if !wants && (self.lane.remote().is_none() || late || self.lane.is_subscribed()) {
                 // An any-index receiver finds this message by its announcement, and posts for it; one that begins later looks
                 // through all indices that were ever touched.
                 self.lane.touch(self.slot);
                 self.lane.head(self.lane.out, self.slot).mark.store(self.seq << 2 | WANTS, Ordering::Relaxed);
-                if let Some(far) = self.lane.far() {
-                    far.mark(self.slot, self.seq, false);
+                if let Some(remote) = self.lane.remote() {
+                    remote.mark(self.slot, self.seq, false);
                 }
                 doorbell::light_barrier();
                 if self.lane.is_subscribed() {
@@ -415,7 +415,7 @@ impl Sender {
                 continue;
             }
             // Between nodes once is enough: whoever subscribes later sees the mark.
-            if self.lane.far().is_none() && self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+            if self.lane.remote().is_none() && self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
                 any_index::announce(self.lane, self.slot);
             }
             if waiter.slow(&scene)? == Turn::TimedOut {

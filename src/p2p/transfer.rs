@@ -109,8 +109,8 @@ impl Sender {
         } else {
             fence(Ordering::SeqCst);
         }
-        if let Some(far) = lane.far() {
-            let done = self.put_far(far);
+        if let Some(remote) = lane.remote() {
+            let done = self.put_remote(remote);
             if matches!(done, Put::NotNow) {
                 mark.store(before, Ordering::Release);
             }

@@ -17,7 +17,7 @@ use super::Rma;
 use super::address::GlobalAddress;
 use super::device::WORDS;
 use super::direct::{Atomic, Fetch};
-use super::view::Near;
+use super::view::Local;
 use crate::base::run::Run;
 use crate::p2p::any_source::ring::Claimed;
 
@@ -88,19 +88,19 @@ impl Command {
 
 impl Rma {
     /// Puts a command into a rank's ring. `false`: there is no room just now.
-    pub(super) fn send_command(&self, world: u32, near: &Near, command: &Command) -> bool {
+    pub(super) fn send_command(&self, world: u32, local: &Local, command: &Command) -> bool {
         let words = command.encode();
-        let sent = self.ep.any_source.stakes.with(world, near.ring_at, |stake| {
-            match near.ring.claim(&near.room, |ticket| stake.on(ticket)) {
+        let sent = self.ep.any_source.stakes.with(world, local.ring_at, |stake| {
+            match local.ring.claim(&local.room, |ticket| stake.on(ticket)) {
                 Claimed::Ticket(ticket) => {
-                    Run::with_bytes(&words, |data| near.ring.publish(ticket, self.ep.rank, data.first(BYTES)));
+                    Run::with_bytes(&words, |data| local.ring.publish(ticket, self.ep.rank, data.first(BYTES)));
                     true
                 }
                 Claimed::Full => false,
             }
         });
         if sent {
-            near.window.wake();
+            local.window.wake();
         }
         sent
     }

@@ -81,19 +81,19 @@ impl Rma {
     ) -> Option<Result<Done>> {
         let mine = processor();
         let is_awake = |view: &&View| {
-            let at = view.near().map_or(0, |near| near.window.awake().load(Ordering::Relaxed));
+            let at = view.local().map_or(0, |local| local.window.awake().load(Ordering::Relaxed));
             at != 0 && at != mine
         };
         let view = [from, to].map(|place| place.view).into_iter().find(is_awake)?;
-        let near = view.near()?;
-        let backoff = near.watch.backoff.load(Ordering::Relaxed);
+        let local = view.local()?;
+        let backoff = local.watch.backoff.load(Ordering::Relaxed);
         if backoff != 0 {
-            near.watch.backoff.store(backoff - 1, Ordering::Relaxed);
+            local.watch.backoff.store(backoff - 1, Ordering::Relaxed);
             return None;
         }
         let number = self.delegations.fetch_add(1, Ordering::Relaxed) & 0x3fff_ffff;
         let asker = (u64::from(self.ep.rank) + 1) << 32 | number << 2;
-        let copy = near.window.delegated();
+        let copy = local.window.delegated();
         if !copy.ask(asker, dst.bits(), src.bits(), len as u64) {
             return None;
         }
@@ -108,9 +108,9 @@ impl Rma {
             if until_ns == 0 {
                 until_ns = now + BEGIN_NS;
             } else if now > until_ns && copy.withdraw(asker) {
-                let backoff = (2 * near.watch.backed_off.load(Ordering::Relaxed)).clamp(BACKOFF[0], BACKOFF[1]);
-                near.watch.backed_off.store(backoff, Ordering::Relaxed);
-                near.watch.backoff.store(backoff, Ordering::Relaxed);
+                let backoff = (2 * local.watch.backed_off.load(Ordering::Relaxed)).clamp(BACKOFF[0], BACKOFF[1]);
+                local.watch.backed_off.store(backoff, Ordering::Relaxed);
+                local.watch.backoff.store(backoff, Ordering::Relaxed);
                 return None;
             }
         }
@@ -127,15 +127,15 @@ impl Rma {
                 return Some(Err(self.peer_error(view.rank, "has died", "copy")));
             }
         }
-        near.watch.backed_off.store(0, Ordering::Relaxed);
+        local.watch.backed_off.store(0, Ordering::Relaxed);
         // What is wrong with it is found out by whoever asked.
         (copy.clear() == 0).then_some(Ok(Done::Yes))
     }
 
     /// Two copies were made of one: is it worth waking somebody up for the next ones?
     pub(super) fn copied_twice(&self, ends: [&Place<'_>; 2]) {
-        let Some(near) = ends[0].view.near() else { return };
-        let (watch, now) = (&near.watch, now_ns());
+        let Some(local) = ends[0].view.local() else { return };
+        let (watch, now) = (&local.watch, now_ns());
         let last = watch.copied_ns.swap(now, Ordering::Relaxed);
         if now - last.min(now) > TOGETHER_NS {
             watch.copied.store(0, Ordering::Relaxed);
@@ -147,8 +147,8 @@ impl Rma {
             return;
         }
         let waits = |view: &View| Job::board(self.ep, view.world).is_some_and(|board| board.is_waiting());
-        if let Some(near) = ends.into_iter().map(|p| p.view).find(|v| waits(v)).and_then(View::near) {
-            near.window.wake();
+        if let Some(local) = ends.into_iter().map(|p| p.view).find(|v| waits(v)).and_then(View::local) {
+            local.window.wake();
         }
     }
 

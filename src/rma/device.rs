@@ -48,7 +48,7 @@ const COUNTERS: usize = 128;
 const FREED_AT: usize = 64;
 const REPLY: usize = 32;
 /// Replies that can be awaited; the queue has no more operations.
-pub(super) const FAR_REPLIES: usize = 4096;
+pub(super) const REMOTE_REPLIES: usize = 4096;
 const SLOT: usize = 64;
 
 /// Who makes the atomic operations on a rank's memory. A device's and a processor's on the same word may lose one of the two, unless the device
@@ -114,7 +114,7 @@ impl Plan {
         (self.holders() + self.size.div_ceil(64) * 8).next_multiple_of(64)
     }
     fn reply(self, place: usize) -> usize {
-        self.replies() + place % FAR_REPLIES * REPLY
+        self.replies() + place % REMOTE_REPLIES * REPLY
     }
     /// Slots of a share.
     fn each(self) -> u64 {
@@ -122,10 +122,10 @@ impl Plan {
     }
     fn slot(self, share: usize, ticket: u64) -> usize {
         let n = share as u64 * self.each() + ticket % self.each();
-        self.replies() + FAR_REPLIES * REPLY + n as usize * SLOT
+        self.replies() + REMOTE_REPLIES * REPLY + n as usize * SLOT
     }
     fn bytes(self) -> usize {
-        self.replies() + FAR_REPLIES * REPLY + self.slots * SLOT
+        self.replies() + REMOTE_REPLIES * REPLY + self.slots * SLOT
     }
 }
 
@@ -167,7 +167,7 @@ impl Card {
 }
 
 /// A rank as the device reaches it.
-pub(super) struct Far {
+pub(super) struct Remote {
     pub link: Arc<Link>,
     card: Card,
     plan: Plan,
@@ -177,7 +177,7 @@ pub(super) struct Far {
     room: AtomicU64,
 }
 
-impl Far {
+impl Remote {
     /// Where a word of its block is.
     fn word(&self, at: usize) -> Place {
         Place { addr: self.card.block.addr + at as u64, rkey: self.card.block.rkey }
@@ -339,28 +339,28 @@ impl Device {
     // ---- requests that are waited for
 
     /// Changes a word of a rank's block; what was there.
-    fn change(&self, far: &Far, at: Place, change: Change) -> Result<u64> {
-        self.fabric.bounce()?.change(&far.link, change, at)
+    fn change(&self, remote: &Remote, at: Place, change: Change) -> Result<u64> {
+        self.fabric.bounce()?.change(&remote.link, change, at)
     }
 
     /// Reads words of a rank.
-    fn read(&self, far: &Far, from: Place, words: &mut [u64]) -> Result<()> {
+    fn read(&self, remote: &Remote, from: Place, words: &mut [u64]) -> Result<()> {
         let bounce = self.fabric.bounce()?;
         let arena = bounce.arena();
         let bytes = size_of_val(words);
-        let ticket = far.link.post_all(bytes, |done| {
-            let n = (bytes - done).min(far.link.longest());
+        let ticket = remote.link.post_all(bytes, |done| {
+            let n = (bytes - done).min(remote.link.longest());
             let place = Place { addr: from.addr + done as u64, rkey: from.rkey };
-            Ok((n, bounce.post(&far.link, (false, done + n == bytes), done, n, place)?))
+            Ok((n, bounce.post(&remote.link, (false, done + n == bytes), done, n, place)?))
         })?;
-        far.link.wait(ticket)?;
+        remote.link.wait(ticket)?;
         Room::of(words).copy_from(*arena.room().part(0, bytes));
         Ok(())
     }
 
     /// Claims a rank's number for this process; `false`: another from elsewhere has it.
-    pub fn claim_number(&self, far: &Far, world: u32) -> Result<bool> {
-        Ok(self.change(far, far.word(far.plan.claim()), Change::Swap(0, u64::from(world) + 1))? == 0)
+    pub fn claim_number(&self, remote: &Remote, world: u32) -> Result<bool> {
+        Ok(self.change(remote, remote.word(remote.plan.claim()), Change::Swap(0, u64::from(world) + 1))? == 0)
     }
 
     /// Who from elsewhere has claimed this rank's number.
@@ -375,21 +375,21 @@ impl Device {
     }
 
     /// What a rank tells.
-    pub fn told(&self, far: &Far) -> Result<(u64, u32)> {
+    pub fn told(&self, remote: &Remote) -> Result<(u64, u32)> {
         let mut words = [0; 2];
-        self.read(far, far.word(far.plan.told()), &mut words)?;
+        self.read(remote, remote.word(remote.plan.told()), &mut words)?;
         Ok((words[0], words[1] as u32))
     }
 
     // ---- operations
 
     /// Starts copying between this rank's memory, of entry `n`, and a rank's.
-    pub fn copy(&self, far: &Far, push: bool, n: u32, at: *mut u8, len: usize, to: Reach) -> Result<Flight> {
+    pub fn copy(&self, remote: &Remote, push: bool, n: u32, at: *mut u8, len: usize, to: Reach) -> Result<Flight> {
         let Some(region) = self.region(n).filter(|r| r.covers(at as u64, len)) else {
             let text = format!("rank {}: copy: its registration of {len} bytes at {at:p} has ended", self.rank);
             return Err(Error::new(Code::Argument, text));
         };
-        let link = &far.link;
+        let link = &remote.link;
         let mut flight = Flight { link: link.clone(), ticket: 0, _table: to.table, _region: Some(region.clone()) };
         let mut done = 0;
         while done < len {
@@ -404,12 +404,12 @@ impl Device {
     }
 
     /// Starts a change of a word; what was there comes to the place of a reply.
-    pub fn start_change(&self, far: &Far, reach: &Reach, change: Change, place: usize) -> Result<Flight> {
+    pub fn start_change(&self, remote: &Remote, reach: &Reach, change: Change, place: usize) -> Result<Flight> {
         let at = self.plan.reply(place) + 24;
         let old = Piece { addr: self.block.region().addr() + at as u64, len: 8, lkey: self.block.region().lkey() };
         // SAFETY: the block lives longer than any operation; the place is the operation's.
-        let ticket = unsafe { far.link.atomic(change, old, reach.place)? };
-        Ok(Flight { link: far.link.clone(), ticket, _table: reach.table.clone(), _region: None })
+        let ticket = unsafe { remote.link.atomic(change, old, reach.place)? };
+        Ok(Flight { link: remote.link.clone(), ticket, _table: reach.table.clone(), _region: None })
     }
 
     /// What was there.
@@ -420,7 +420,7 @@ impl Device {
 
 impl Rma {
     /// A rank of the world as the device reaches it.
-    pub(super) fn open_far(&self, world: u32) -> Result<Far> {
+    pub(super) fn open_remote(&self, world: u32) -> Result<Remote> {
         let link = self.ep.link(world)?;
         let card = self.ep.launch.get(world, &card_key(self.generation, world))?;
         let Some(card) = Card::decode(&card) else {
@@ -437,7 +437,7 @@ impl Rma {
         let (slots, shares) = (card.slots as usize, usize::from(card.shares));
         let plan = Plan { slots, shares, size: self.ep.size as usize };
         let share = share_of(self.ep.rank, shares);
-        Ok(Far { link, card, plan, share, room: AtomicU64::new(plan.each()) })
+        Ok(Remote { link, card, plan, share, room: AtomicU64::new(plan.each()) })
     }
 
     /// Tells the others where this rank's block is; collective where ranks are on several nodes.
@@ -451,16 +451,16 @@ impl Rma {
     }
 
     /// A view's rank as the device reaches it.
-    pub(super) fn far<'a>(&self, view: &'a View) -> Result<(&Device, &'a Far)> {
+    pub(super) fn remote<'a>(&self, view: &'a View) -> Result<(&Device, &'a Remote)> {
         let device = self
             .device
             .as_ref()
             .ok_or_else(|| error!(Code::Unsupported, "rank {}: no RDMA device for global memory", self.rank()))?;
-        let far = view
-            .far
+        let remote = view
+            .remote
             .as_ref()
             .ok_or_else(|| error!(Code::Unsupported, "rank {}: rank {} is on this node", self.rank(), view.rank))?;
-        Ok((device, far))
+        Ok((device, remote))
     }
 }
 

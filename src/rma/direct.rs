@@ -133,7 +133,7 @@ impl Rma {
         let to = self.resolve(dst, len, &to_use, "copy, to")?;
         let from = self.resolve(src, len, &from_use, "copy, from")?;
         match (to.here, from.here) {
-            _ if to.view.near().is_none() || from.view.near().is_none() => Ok(self.copy_by_device(&to, &from, len)),
+            _ if to.view.local().is_none() || from.view.local().is_none() => Ok(self.copy_by_device(&to, &from, len)),
             (Some(to), Some(from)) => {
                 to.copy_as_words(*from);
                 Ok(Done::Yes)
@@ -195,7 +195,7 @@ impl Rma {
         match done {
             Ok(()) => Ok(Done::Yes),
             Err((place, CmaError::Denied)) => {
-                if let Some(p) = place.view.near().and_then(|n| n.peer.as_ref()) {
+                if let Some(p) = place.view.local().and_then(|n| n.peer.as_ref()) {
                     p.cma_off();
                 }
                 Ok(Done::Ask(place.view.rank))
@@ -213,7 +213,7 @@ impl Rma {
 
     /// The process id to which the kernel copies, if it does.
     fn open_to_copies(&self, place: &Place<'_>) -> Result<Option<libc::pid_t>> {
-        let peer = place.view.near().and_then(|n| n.peer.as_ref());
+        let peer = place.view.local().and_then(|n| n.peer.as_ref());
         let Some(peer) = peer.filter(|p| p.cma()) else { return Ok(None) };
         // A process id may come to mean another process.
         if !peer.may_copy() {

@@ -124,9 +124,9 @@ impl Rma {
             device.tell(u64::from(ep.rank) + 1, ep.rank);
             own.header().changes.store(u64::from(device.changes == Changes::Device), Ordering::Relaxed);
         }
-        let near = shares(ep.config.spread, ep.launch.local_ranks().len(), slots);
-        let served = Served::new(ep, slots, near, device.as_ref().map_or(0, Device::shares))?;
-        own.header().shares.store(near as u64, Ordering::Relaxed);
+        let local = shares(ep.config.spread, ep.launch.local_ranks().len(), slots);
+        let served = Served::new(ep, slots, local, device.as_ref().map_or(0, Device::shares))?;
+        own.header().shares.store(local as u64, Ordering::Relaxed);
         let len = ep.config.rma_starter;
         // SAFETY: the heap's block of that length, mapped as long as the endpoint; all ranks use it, as the program has them do it.
         let starter = unsafe { Run::new(ep.heap.alloc(len)?, len) };
@@ -233,7 +233,7 @@ impl Rma {
         if let Some(device) = &self.device
             && self.ep.is_elsewhere(world)?
         {
-            return device.told(&self.open_far(world)?);
+            return device.told(&self.open_remote(world)?);
         }
         let window = self.window_of(world)?;
         let claim = window.header().rank_claim.load(Ordering::Acquire);
@@ -252,11 +252,11 @@ impl Rma {
         let claimed = u32::try_from(number).ok().filter(|n| *n < size).map_or(Ok(false), |n| self.claim(n));
         coll::barrier(COMM_WORLD)?;
         // Ranks of this node claim by processor and others by device, each in a word of its own.
-        let far = self.device.as_ref().map_or(0, |d| d.claim().load(Ordering::Acquire));
-        let near = header.rank_claim.load(Ordering::Acquire);
-        let wrong = !matches!(claimed, Ok(true)) || (near == 0) == (far == 0);
+        let remote = self.device.as_ref().map_or(0, |d| d.claim().load(Ordering::Acquire));
+        let local = header.rank_claim.load(Ordering::Acquire);
+        let wrong = !matches!(claimed, Ok(true)) || (local == 0) == (remote == 0);
         let failed = is_true_anywhere(wrong)?;
-        let claim = if failed { before } else { near | far };
+        let claim = if failed { before } else { local | remote };
         header.rank_claim.store(claim, Ordering::Release);
         let mine = if failed { self.rank() } else { number as u32 };
         header.number.store(u64::from(mine), Ordering::Release);
@@ -288,7 +288,7 @@ impl Rma {
         if let Some(device) = &self.device
             && self.ep.is_elsewhere(number)?
         {
-            return device.claim_number(&self.open_far(number)?, self.ep.rank);
+            return device.claim_number(&self.open_remote(number)?, self.ep.rank);
         }
         let (window, mine) = (self.window_of(number)?, u64::from(self.ep.rank) + 1);
         Ok(window.header().rank_claim.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Acquire).is_ok())

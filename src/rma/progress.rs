@@ -3,7 +3,7 @@
 use super::Rma;
 use super::address::GlobalAddress;
 use super::command::{Command, Order};
-use super::device::{Far, Flight, Next};
+use super::device::{Flight, Next, Remote};
 use super::direct::{Done, Fetch};
 use super::queue::{Failure, Into, Leg, NOBODY, Queue, Sent, What};
 use super::view::{BOUNCE, RECORDS, View, using};
@@ -150,7 +150,7 @@ impl Rma {
         queue.ops[n].full_at = NOBODY;
         if let Some(sent) = queue.ops[n].sent {
             let Some((word, value)) = self.answer(&sent)? else {
-                return Ok(if sent.far { Step::Away } else { Step::Sent });
+                return Ok(if sent.remote { Step::Away } else { Step::Sent });
             };
             queue.ops[n].sent = None;
             queue.free_replies.push(sent.reply);
@@ -211,7 +211,7 @@ impl Rma {
     /// The reply to a command, if it is there: its word and value.
     fn answer(&'static self, sent: &Sent) -> Result<Option<(u64, u64)>> {
         let there = match &self.device {
-            Some(device) if sent.far => device.replied(sent.reply as usize),
+            Some(device) if sent.remote => device.replied(sent.reply as usize),
             _ => Some(self.own.answered(sent.reply as usize)),
         };
         if let Some((word, _)) = there
@@ -222,13 +222,13 @@ impl Rma {
         if self.ep.is_dead(sent.world) {
             return Err(self.peer_error(sent.rank, "has died", "remote command"));
         }
-        if sent.far {
+        if sent.remote {
             let usage = using(&self.own, sent.rank, RECORDS)?;
             let view = self.view(sent.rank, &usage)?;
             if let Some(why) = view.gone() {
                 return Err(self.peer_error(sent.rank, why, "remote command"));
             }
-            view.far.iter().for_each(Far::tend);
+            view.remote.iter().for_each(Remote::tend);
         }
         Ok(None)
     }
@@ -244,7 +244,7 @@ impl Rma {
         changed: bool,
     ) -> Result<Step> {
         let what = fetch.op.name(fetch.wide);
-        let (device, far) = self.far(view)?;
+        let (device, remote) = self.remote(view)?;
         let mut reach = self.reach(view, fetch.at, fetch.bytes(), true, what)?;
         if !reach.place.addr.is_multiple_of(fetch.bytes() as u64) {
             return Err(self.misaligned(fetch.at, what));
@@ -266,7 +266,7 @@ impl Rma {
             }
             Next::Try(change) => {
                 away.guess = if let Change::Swap(expected, _) = change { Some(expected) } else { None };
-                away.flight = Some(device.start_change(far, &reach, change, place as usize)?);
+                away.flight = Some(device.start_change(remote, &reach, change, place as usize)?);
                 Ok(Step::Away)
             }
         }
@@ -300,12 +300,12 @@ impl Rma {
         let (here, there, what) = if push { (from, to, "copy, to") } else { (to, from, "copy, from") };
         let usage = self.use_of(there, what)?;
         let view = self.view(self.split.rank(there).unwrap_or(0), &usage)?;
-        let (device, far) = self.far(view)?;
+        let (device, remote) = self.remote(view)?;
         let reach = self.reach(view, there, len, push, what)?;
         let own = self.use_of(here, "copy")?;
         let at = self.resolve(here, len, &own, "copy")?.addr as *mut u8;
         let n = self.parts(here).map_or(0, |p| p.1);
-        device.copy(far, push, n, at, len, reach)
+        device.copy(remote, push, n, at, len, reach)
     }
 
     #[cold]
@@ -383,8 +383,8 @@ impl Rma {
         let usage = self.use_of(other, "copy")?;
         let (_, n, _) = self.parts(other).ok_or_else(|| self.wrong_address(other, 0, "copy"))?;
         let view = self.view(self.split.rank(other).unwrap_or(0), &usage)?;
-        let Some(near) = view.near() else { return Ok(true) };
-        let shared = near.window.entry(n as usize).life.load(Ordering::Acquire) & super::record::Entry::SHARED != 0;
+        let Some(local) = view.local() else { return Ok(true) };
+        let shared = local.window.entry(n as usize).life.load(Ordering::Acquire) & super::record::Entry::SHARED != 0;
         // With private memory at both ends one of the two needs the kernel's copies, as this process does not, or not for long.
         Ok(shared || self.split.rank(other) != Some(self.rank()) && self.ep.config.cma)
     }
@@ -403,18 +403,18 @@ impl Rma {
             return Err(self.peer_error(owner, why, "remote command"));
         }
         let Some(reply) = queue.free_replies.pop() else { return Ok(Step::Full) };
-        let (token, far) = (queue.token + 1, view.near().is_none());
+        let (token, remote) = (queue.token + 1, view.local().is_none());
         let command = Command { order, token, reply: u32::from(reply), from: self.rank() };
-        let sent = match view.near() {
-            Some(near) => Ok(self.send_command(view.world, near, &command)),
-            None => self.send_far(queue, n, view, &command),
+        let sent = match view.local() {
+            Some(local) => Ok(self.send_command(view.world, local, &command)),
+            None => self.send_remote(queue, n, view, &command),
         };
         match sent {
             Ok(true) => {
                 queue.token = token;
                 let bytes = bytes as u32;
-                queue.ops[n].sent = Some(Sent { token, rank: owner, world: view.world, bytes, reply, far });
-                Ok(if far { Step::Away } else { Step::Sent })
+                queue.ops[n].sent = Some(Sent { token, rank: owner, world: view.world, bytes, reply, remote });
+                Ok(if remote { Step::Away } else { Step::Sent })
             }
             Ok(false) => {
                 queue.free_replies.push(reply);
@@ -429,18 +429,18 @@ impl Rma {
     }
 
     /// Puts a command into the ring of a rank of another node; a ticket that there is no room for yet is kept.
-    fn send_far(&self, queue: &mut Queue, n: usize, view: &View, command: &Command) -> Result<bool> {
-        let (device, far) = self.far(view)?;
-        let stakes = &self.ep.any_source.far_stakes;
+    fn send_remote(&self, queue: &mut Queue, n: usize, view: &View, command: &Command) -> Result<bool> {
+        let (device, remote) = self.remote(view)?;
+        let stakes = &self.ep.any_source.remote_stakes;
         let away = queue.ops[n].away.get_or_insert_default();
         let (_, ticket) = match away.ticket {
             Some(ticket) => ticket,
-            None => *away.ticket.insert((view.rank, device.draw(stakes, far)?)),
+            None => *away.ticket.insert((view.rank, device.draw(stakes, remote)?)),
         };
-        let put = device.put(far, ticket, command.encode());
+        let put = device.put(remote, ticket, command.encode());
         if !matches!(put, Ok(false)) {
             away.ticket = None;
-            device.give_up(stakes, far, ticket);
+            device.give_up(stakes, remote, ticket);
         }
         put
     }
@@ -451,11 +451,11 @@ impl Rma {
         queue.unused.retain(|(owner, ticket)| {
             let Ok(usage) = using(&self.own, *owner, RECORDS) else { return true };
             let Ok(view) = self.view(*owner, &usage) else { return false };
-            let Ok((device, far)) = self.far(view) else { return false };
-            if far.gone().is_none() && matches!(device.put(far, *ticket, Command::NOTHING), Ok(false)) {
+            let Ok((device, remote)) = self.remote(view) else { return false };
+            if remote.gone().is_none() && matches!(device.put(remote, *ticket, Command::NOTHING), Ok(false)) {
                 return true;
             }
-            device.give_up(&self.ep.any_source.far_stakes, far, *ticket);
+            device.give_up(&self.ep.any_source.remote_stakes, remote, *ticket);
             false
         });
         !queue.unused.is_empty()

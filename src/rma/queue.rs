@@ -25,7 +25,7 @@ mod outcome;
 use std::collections::VecDeque;
 
 use super::address::GlobalAddress;
-use super::device::{FAR_REPLIES, Flight};
+use super::device::{Flight, REMOTE_REPLIES};
 use super::direct::{Done, Fetch};
 use super::record::REPLIES;
 use super::{ALL, CONT, Rma};
@@ -45,7 +45,7 @@ const FAILURES: usize = 64;
 
 /// Bit of the handles of refused operations; the others are the operation's number.
 pub const REFUSED: i64 = 1 << 62;
-const _: () = assert!(QUEUE <= REPLIES && QUEUE <= FAR_REPLIES && size_of::<Op>() <= 120);
+const _: () = assert!(QUEUE <= REPLIES && QUEUE <= REMOTE_REPLIES && size_of::<Op>() <= 120);
 
 /// No rank.
 pub(super) const NOBODY: u32 = u32::MAX;

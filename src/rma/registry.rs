@@ -286,7 +286,7 @@ impl Scene for Unused {
         }
         let number = self.rma.number_of(world);
         let Ok(usage) = using(&self.rma.own, number, RECORDS) else { return false };
-        self.rma.view(number, &usage).is_ok_and(|view| view.near().is_none_or(|near| !used(&near.window)))
+        self.rma.view(number, &usage).is_ok_and(|view| view.local().is_none_or(|local| !used(&local.window)))
             || self.rma.ep.known(world).is_none_or(|p| p.is_dead())
     }
     fn gone(&self) -> Option<Error> {

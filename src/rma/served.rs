@@ -27,14 +27,14 @@ const EMPTY_NS: u64 = 20_000_000;
 
 /// The own ring, as the one who serves it sees it.
 pub(super) struct Served {
-    near: Box<[NearShare]>,
-    far: Box<[FarShare]>,
+    local: Box<[LocalShare]>,
+    remote: Box<[RemoteShare]>,
     /// Which share is looked at first.
     turn: usize,
 }
 
 /// Commands of ranks of this node.
-struct NearShare {
+struct LocalShare {
     ring: Ring,
     at: u64,
     taken: u64,
@@ -42,7 +42,7 @@ struct NearShare {
 
 /// Commands of ranks of other nodes; the device has the ring.
 #[derive(Clone)]
-struct FarShare {
+struct RemoteShare {
     taken: u64,
     /// When the next slot, which has a ticket and no command, is to be looked into; 0: it is not so.
     look_ns: u64,
@@ -50,16 +50,16 @@ struct FarShare {
 
 impl Served {
     /// The rings of a process that has just made its device: `slots` slots in so many shares each.
-    pub fn new(ep: &Endpoint, slots: usize, near: usize, far: usize) -> Result<Served> {
-        let each = slots / near;
+    pub fn new(ep: &Endpoint, slots: usize, local: usize, remote: usize) -> Result<Served> {
+        let each = slots / local;
         let share = |k| {
             let at = share_at(COMMANDS_AT, each, k);
             let ring = ring(ep.region.map(at, Ring::bytes(each))?, each);
             let taken = ring.header().freed.load(Ordering::Acquire);
-            Ok(NearShare { ring, at, taken })
+            Ok(LocalShare { ring, at, taken })
         };
-        let near = (0..near).map(share).collect::<Result<_>>()?;
-        Ok(Served { near, far: vec![FarShare { taken: 0, look_ns: 0 }; far].into(), turn: 0 })
+        let local = (0..local).map(share).collect::<Result<_>>()?;
+        Ok(Served { local, remote: vec![RemoteShare { taken: 0, look_ns: 0 }; remote].into(), turn: 0 })
     }
 }
 
@@ -67,8 +67,8 @@ impl Rma {
     /// Is there a command to be served?
     pub(super) fn has_commands(&self) -> bool {
         self.served.try_lock().is_ok_and(|s| {
-            let far = |d: &Device| s.far.iter().enumerate().any(|(k, f)| d.arrival(k, f.taken).is_some());
-            s.near.iter().any(|n| n.ring.arrival(n.taken).is_some()) || self.device.as_ref().is_some_and(far)
+            let remote = |d: &Device| s.remote.iter().enumerate().any(|(k, f)| d.arrival(k, f.taken).is_some());
+            s.local.iter().any(|n| n.ring.arrival(n.taken).is_some()) || self.device.as_ref().is_some_and(remote)
         })
     }
 
@@ -76,15 +76,15 @@ impl Rma {
     pub(super) fn serve(&'static self) -> bool {
         let Ok(mut served) = self.served.try_lock() else { return false };
         let served = &mut *served;
-        let (near, all) = (served.near.len(), served.near.len() + served.far.len());
+        let (local, all) = (served.local.len(), served.local.len() + served.remote.len());
         let (mut count, mut idle) = (0, 0);
         while count < BURST && idle < all {
             let n = served.turn;
             served.turn = (n + 1) % all;
-            let one = if n < near {
-                self.serve_near(&mut served.near[n])
+            let one = if n < local {
+                self.serve_local(&mut served.local[n])
             } else {
-                self.serve_far(n - near, &mut served.far[n - near])
+                self.serve_remote(n - local, &mut served.remote[n - local])
             };
             (count, idle) = if one { (count + 1, 0) } else { (count, idle + 1) };
         }
@@ -92,7 +92,7 @@ impl Rma {
     }
 
     /// Carries out the next command of a share, if it is there.
-    fn serve_near(&'static self, share: &mut NearShare) -> bool {
+    fn serve_local(&'static self, share: &mut LocalShare) -> bool {
         let ticket = share.taken;
         let Some(arrival) = share.ring.arrival(ticket) else {
             self.pass_over_the_dead(share);
@@ -106,20 +106,20 @@ impl Rma {
         true
     }
 
-    fn serve_far(&'static self, n: usize, share: &mut FarShare) -> bool {
+    fn serve_remote(&'static self, n: usize, share: &mut RemoteShare) -> bool {
         let Some(device) = &self.device else { return false };
         let words = device.arrival(n, share.taken);
         if words.is_none() && !self.is_lost(device, n, share) {
             return false;
         }
-        *share = FarShare { taken: share.taken + 1, look_ns: 0 };
+        *share = RemoteShare { taken: share.taken + 1, look_ns: 0 };
         device.free(n, share.taken);
         words.into_iter().for_each(|words| self.obey(words));
         true
     }
 
     /// Was the next slot of a share a dead rank's, and stays empty?
-    fn is_lost(&self, device: &Device, n: usize, share: &mut FarShare) -> bool {
+    fn is_lost(&self, device: &Device, n: usize, share: &mut RemoteShare) -> bool {
         if !device.is_claimed(n, share.taken) {
             return false;
         }
@@ -180,17 +180,17 @@ impl Rma {
             Ok(value) => (value, 0),
             Err(error) => (0, error.code() as u64),
         };
-        let Some(near) = view.near() else {
-            if let Ok((device, far)) = self.far(view) {
-                let _ = device.reply(far, command.reply as usize, command.token << 8 | code, value);
+        let Some(local) = view.local() else {
+            if let Ok((device, remote)) = self.remote(view) {
+                let _ = device.reply(remote, command.reply as usize, command.token << 8 | code, value);
             }
             return;
         };
-        near.window.answer(command.reply as usize, command.token << 8 | code, value);
+        local.window.answer(command.reply as usize, command.token << 8 | code, value);
     }
 
     /// A slot that stays empty was a dead rank's: it is passed over.
-    fn pass_over_the_dead(&self, share: &mut NearShare) {
+    fn pass_over_the_dead(&self, share: &mut LocalShare) {
         let ticket = share.taken;
         if self.ep.deaths() == 0 || !share.ring.is_claimed(ticket) {
             return;

@@ -7,13 +7,13 @@ use super::Rma;
 use super::address::{GlobalAddress, Split};
 use super::direct::Fetch;
 use super::record::{Entry, Window};
-use super::view::{Near, Using, using};
+use super::view::{Local, Using, using};
 use crate::base::atomics::Ordering;
 use crate::base::bytes::Room;
 
 /// The other rank of an operation, whose key is written down as used.
 struct Other<'a> {
-    near: &'a Near,
+    local: &'a Local,
     /// The processor may change words there.
     words: bool,
     _use: Using<'a>,
@@ -66,18 +66,18 @@ impl Rma {
         let rank = split.rank(ga)?;
         let usage = using(&self.own, rank, split.key(ga)).ok()?;
         let view = self.view_short(rank)?;
-        let near = view.near()?;
-        Some(Other { near, words: !view.changes, _use: usage })
+        let local = view.local()?;
+        Some(Other { local, words: !view.changes, _use: usage })
     }
 
     /// Where this process has `len` bytes of another's shared memory.
     #[inline(always)]
     fn here_short<'a>(&self, split: Split, other: &Other<'a>, ga: GlobalAddress, len: usize) -> Option<Room<'a>> {
-        let peer = other.near.peer.as_ref()?;
-        if other.near.gone().is_some() {
+        let peer = other.local.peer.as_ref()?;
+        if other.local.gone().is_some() {
             return None;
         }
-        let (addr, life) = entry_short(split, &other.near.window, ga, len)?;
+        let (addr, life) = entry_short(split, &other.local.window, ga, len)?;
         if life & Entry::SHARED == 0 {
             return None;
         }

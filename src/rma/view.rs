@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use super::Rma;
 use super::address::GlobalAddress;
 use super::delegated::Watch;
-use super::device::Far;
+use super::device::Remote;
 use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
 use crate::base::atomics::{AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
 use crate::base::bytes::Room;
@@ -51,15 +51,15 @@ pub(super) struct View {
     /// Its rank in the world.
     pub world: u32,
     /// `None`: it shares no memory with this process.
-    pub near: Option<Near>,
+    pub local: Option<Local>,
     /// As the device reaches it, if it shares no memory with this process.
-    pub far: Option<Far>,
+    pub remote: Option<Remote>,
     /// Atomic operations on its memory are made by its device only.
     pub changes: bool,
 }
 
 /// A rank of this node, or this one itself.
-pub(super) struct Near {
+pub(super) struct Local {
     pub window: Window,
     /// Remote commands to it: the share of its ring that is this rank's, and where that lies.
     pub ring: Ring,
@@ -76,25 +76,25 @@ impl View {
     /// Why nothing can be done with this rank any more, if so.
     #[inline]
     pub fn gone(&self) -> Option<&str> {
-        match &self.near {
-            Some(near) => near.gone(),
-            None => self.far.as_ref()?.gone(),
+        match &self.local {
+            Some(local) => local.gone(),
+            None => self.remote.as_ref()?.gone(),
         }
     }
 
     /// Does this process have its device make atomic operations?
     pub fn by_device(&self) -> bool {
-        self.far.as_ref().is_some_and(Far::able)
+        self.remote.as_ref().is_some_and(Remote::able)
     }
 
     /// It shares memory with this process.
     #[inline(always)]
-    pub fn near(&self) -> Option<&Near> {
-        self.near.as_ref()
+    pub fn local(&self) -> Option<&Local> {
+        self.local.as_ref()
     }
 }
 
-impl Near {
+impl Local {
     #[inline(always)]
     pub(super) fn gone(&self) -> Option<&'static str> {
         let peer = self.peer.as_ref()?;
@@ -300,9 +300,9 @@ impl Rma {
     fn open_view(&self, rank: u32) -> Result<View> {
         let world = self.world_of(rank)?;
         if self.device.is_some() && self.ep.is_elsewhere(world)? {
-            let far = self.open_far(world)?;
-            let changes = far.changes();
-            return Ok(View { rank, world, near: None, far: Some(far), changes });
+            let remote = self.open_remote(world)?;
+            let changes = remote.changes();
+            return Ok(View { rank, world, local: None, remote: Some(remote), changes });
         }
         let window = self.window_of(world)?;
         let digest = window.header().digest.load(Ordering::Acquire);
@@ -333,8 +333,8 @@ impl Rma {
         window.holders(me / 64).fetch_or(1 << (me % 64), Ordering::AcqRel);
         fence(Ordering::SeqCst);
         let changes = window.header().changes.load(Ordering::Acquire) != 0;
-        let near = Near { window, ring, ring_at, room: AtomicU64::new(0), watch: Watch::default(), peer };
-        Ok(View { rank, world, near: Some(near), far: None, changes })
+        let local = Local { window, ring, ring_at, room: AtomicU64::new(0), watch: Watch::default(), peer };
+        Ok(View { rank, world, local: Some(local), remote: None, changes })
     }
 
     /// The window of a rank of the world.
@@ -360,15 +360,15 @@ impl Rma {
         if let Some(why) = view.gone() {
             return Err(self.peer_error(rank, why, what));
         }
-        let Some(near) = view.near() else {
+        let Some(local) = view.local() else {
             return Ok(Place { view, addr: self.reach(view, ga, len, false, what)?.place.addr, here: None });
         };
-        let (addr, life) = match &near.peer {
+        let (addr, life) = match &local.peer {
             // What this rank has registered it knows by itself.
             None => self.judge(self.entries.of(n), ga, n, offset, len, what)?,
-            Some(_) => self.look_up(&near.window, ga, n, offset, len, what)?,
+            Some(_) => self.look_up(&local.window, ga, n, offset, len, what)?,
         };
-        let here = match &near.peer {
+        let here = match &local.peer {
             // SAFETY: as this rank has registered it, until the registration ends, which waits for the use. That nobody uses it in a way
             // that does not go together with others' is the program's business, as with any memory that ranks share.
             None => Some(unsafe { Room::known(addr as *mut u8, len) }),

@@ -3,7 +3,7 @@ use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
 use fmpl::base::atomics::AtomicU64;
 use fmpl::fabric::network::{Change, Piece, Place};
-use fmpl::lane::far::{Ask, Asked};
+use fmpl::lane::remote::{Ask, Asked};
 use fmpl::launch::embedded::Outcome;
 use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
 use fmpl::p2p::any_source::share::{of_region, share_at, share_of};
@@ -91,14 +91,14 @@ pub fn dies_with_a_slot() {
 fn draw_and_die() -> ! {
     let ep = endpoint().unwrap();
     let lane = ep.lane_of(ep.context(0).unwrap(), 0).unwrap();
-    let far = lane.far().expect("on another node");
+    let remote = lane.remote().expect("on another node");
     let asked = Asked { what: Ask::Ring, slot: 1, seq: 0, at: 0 };
-    let [addr, key] = far.ask_for(asked, || true).flatten().expect("a ring");
-    let bounce = far.fabric().bounce().unwrap();
+    let [addr, key] = remote.ask_for(asked, || true).flatten().expect("a ring");
+    let bounce = remote.fabric().bounce().unwrap();
     let to = Piece { addr: bounce.arena().as_ptr() as u64, len: 8, lkey: bounce.arena().region().lkey() };
     // SAFETY: the buffer stays until the wait is over.
-    let ticket = unsafe { far.link.atomic(Change::Add(1), to, Place { addr, rkey: key as u32 }).unwrap() };
-    far.link.wait(ticket).unwrap();
+    let ticket = unsafe { remote.link.atomic(Change::Add(1), to, Place { addr, rkey: key as u32 }).unwrap() };
+    remote.link.wait(ticket).unwrap();
     send(&[1], 2, 0);
     die();
 }

@@ -89,7 +89,7 @@ pub fn killed_unmet() {
 /// receive of any source waits. Rank 1 is late for it, not lost: when it goes on, its messages arrive.
 pub fn is_late_without_a_ticket() {
     use fmpl::fabric::network::device::Place;
-    use fmpl::lane::far::{Ask, Asked};
+    use fmpl::lane::remote::{Ask, Asked};
     init(8);
     // Who is stopped meets nobody in init any more. (By the launcher: that is no contact.)
     endpoint().launch.fence().expect("all are there");
@@ -123,12 +123,12 @@ pub fn is_late_without_a_ticket() {
             recv(&mut got, 1, 0);
             let stopped = u64::from_ne_bytes(got) as i32;
             let (lane, _) = endpoint().resolve(fmpl::p2p::COMM_WORLD, 0, 0).expect("a lane");
-            let far = lane.far().expect("on another node");
+            let remote = lane.remote().expect("on another node");
             let asked = Asked { what: Ask::Ring, slot: index as usize, seq: 1, at: 0 };
-            let [addr, key] = far.ask_for(asked, || true).flatten().expect("a ring");
+            let [addr, key] = remote.ask_for(asked, || true).flatten().expect("a ring");
             let fabric = endpoint().fabric_here().expect("a network");
             let bounce = fabric.bounce().expect("a buffer");
-            bounce.draw(&far.link, Place { addr, rkey: key as u32 }).expect("a ticket");
+            bounce.draw(&remote.link, Place { addr, rkey: key as u32 }).expect("a ticket");
             // It has stopped by then.
             sleep_ms(300);
             send(&[0; 8], 0, 0);
@@ -489,9 +489,9 @@ pub fn takes_nothing_more() {
             // SAFETY: a process of this job.
             assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
             let lane = endpoint().lane(1).expect("a lane");
-            let far = lane.far().expect("on another node");
+            let remote = lane.remote().expect("on another node");
             // More than there are receives, and than the queue pair has room for.
-            (0..900).for_each(|_| far.call(fmpl::lane::far::Call::Marks));
+            (0..900).for_each(|_| remote.call(fmpl::lane::remote::Call::Marks));
             // Without a connection nobody can tell whether it is stopped or gone.
             let silent = if by_datagrams() { "does not answer" } else { "takes nothing more" };
             fails("receive", try_recv(&mut got, 1, 2), 1, &["takes nothing more", silent]);
@@ -607,22 +607,22 @@ pub fn damages_a_record_there() {
     let partner = (me + 4) % 8;
     let long = vec![3; 1 << 20];
     if me >= 4 {
-        use fmpl::lane::far::{ChainStart, FarPosting};
         use fmpl::lane::record::{Kind, Land, PostingKind};
+        use fmpl::lane::remote::{ChainStart, RemotePosting};
         recv(&mut got, partner, 0);
         let (lane, slot) = endpoint().resolve(fmpl::p2p::COMM_WORLD, partner, 1).expect("a lane");
-        let far = lane.far().expect("on another node");
+        let remote = lane.remote().expect("on another node");
         let land = |kind, len| Land::new(1, 0, kind, len, lane.epoch);
         let written = match me - 4 {
-            0 => far.land(slot, land(Kind::Pull, 8), &[8]),
-            1 => far.land(slot, land(Kind::Spooled, 24), &[8, 8, 0]),
-            2 => far
+            0 => remote.land(slot, land(Kind::Pull, 8), &[8]),
+            1 => remote.land(slot, land(Kind::Spooled, 24), &[8, 8, 0]),
+            2 => remote
                 .begin_chain(slot, ChainStart { first: 1, addr: u64::MAX - 63, key: 7, generation: 1, size: 4096 })
-                .and_then(|()| far.tail(slot, 1)),
+                .and_then(|()| remote.tail(slot, 1)),
             // A key of no memory, behind the hints.
             _ => {
                 let meta = PostingKind::Contiguous as u64 | 4 << 8 | 7 << 32;
-                far.post(slot, 1, &FarPosting { addr: u64::MAX - 63, cap: 1 << 20, meta, shape: [0; 3] })
+                remote.post(slot, 1, &RemotePosting { addr: u64::MAX - 63, cap: 1 << 20, meta, shape: [0; 3] })
             }
         };
         written.expect("it is written");

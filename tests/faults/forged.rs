@@ -34,7 +34,7 @@ pub fn is_spoken_to_by_a_stranger() {
     let ep = fmpl::p2p::endpoint::endpoint().expect("in a job");
     let fabric = ep.fabric_here().expect("a device");
     let lane = ep.lane(1 - me as u32).expect("a lane");
-    let far = lane.far().expect("on another node");
+    let remote = lane.remote().expect("on another node");
     std::fs::write(place.join(format!("new{me}")), fabric.card().encode(&fabric.device().network())).expect("its card");
     std::fs::rename(place.join(format!("new{me}")), place.join(format!("card{me}"))).expect("its card");
     let mut rounds = 0u64;
@@ -42,7 +42,7 @@ pub fn is_spoken_to_by_a_stranger() {
         let mut got = [0; 8];
         sendrecv(&rounds.to_ne_bytes(), 1 - me, 0, &mut got, 1 - me, 0);
         assert_eq!(got, rounds.to_ne_bytes());
-        assert_eq!(far.ask_indices().expect("an answer"), 8);
+        assert_eq!(remote.ask_indices().expect("an answer"), 8);
         rounds += 1;
         // Both ends in the same round.
         let over = [place.join("over").exists() as u8; 8];
@@ -53,7 +53,7 @@ pub fn is_spoken_to_by_a_stranger() {
         }
         sleep_ms(5);
     }
-    assert!(far.link.failure().is_none() && !far.link.has_left());
+    assert!(remote.link.failure().is_none() && !remote.link.has_left());
     println!("rejected {} in {rounds} rounds", fabric.rejected());
     finalize();
 }

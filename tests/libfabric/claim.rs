@@ -3,7 +3,7 @@
 
 use crate::ranks::calls::*;
 use crate::ranks::{Job, Nodes};
-use fmpl::lane::far::{Ask, Asked};
+use fmpl::lane::remote::{Ask, Asked};
 
 /// Rank 0 claims for a message that rank 1 has received long ago, while rank 1 has a receive of any index that it does not look at: that is
 /// still there for the synchronous message which comes then.
@@ -19,8 +19,8 @@ pub fn claims_late() {
             let endpoint = fmpl::p2p::endpoint::endpoint().expect("in a job");
             let (lane, slot) = endpoint.resolve(fmpl::p2p::COMM_WORLD, 1, 3).expect("a lane");
             let asked = Asked { what: Ask::Claim, slot, seq: u64::from(round) + 1, at: 0 };
-            let far = lane.far().expect("on another node");
-            let answer = far.ask_for(asked, || true).expect("an answer");
+            let remote = lane.remote().expect("on another node");
+            let answer = remote.ask_for(asked, || true).expect("an answer");
             assert_eq!(answer.map(|[used, _]| used), Some(0), "round {round}: received, and nothing was taken");
             // Waited for by nobody there.
             send(&[2; 8], 1, 5);

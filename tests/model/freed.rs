@@ -26,7 +26,7 @@ fn freed_beside_a_death() {
     freed("freed_beside_a_death", |w| w.is_told_of_a_death());
 }
 
-/// As [`fmpl::p2p::endpoint::Endpoint::say_broken_far`] and the thread of the fabric do with lanes between nodes.
+/// As [`fmpl::p2p::endpoint::Endpoint::say_broken_remote`] and the thread of the fabric do with lanes between nodes.
 #[test]
 fn freed_while_it_is_held() {
     freed("freed_while_it_is_held", |w| {

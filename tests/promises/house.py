@@ -8,10 +8,10 @@ HOUSE_MOVED = ["examples/incast"]
 # same, such as the rows of settings and the launcher's part for other machines, is not taken out.
 HOUSE_NEW = [
     ("src/fabric/network/forget.rs", "peers are forgotten"),
-    ("src/p2p/far/forget.rs", "the same: what is under way"),
+    ("src/p2p/remote/forget.rs", "the same: what is under way"),
     ("src/lane/table/doors.rs", "the same: lanes that may go"),
     ("src/comm/claim/elsewhere.rs", "the same: claims of peers on other nodes"),
-    ("src/p2p/any_source/far/road/several.rs", "several told at once of a multicast between nodes"),
+    ("src/p2p/any_source/remote/road/several.rs", "several told at once of a multicast between nodes"),
     ("src/p2p/ghosts.rs", "ranks that one process answers for"),
     ("src/p2p/ghosts/", "the same: their part in the protocol"),
     ("src/p2p/group/words.rs", "ranks of communicators once on a node"),
@@ -20,8 +20,8 @@ HOUSE_NEW = [
     ("src/bin/fmpl/memory/senders.rs", "what one rank takes to which many processes send"),
     ("src/fabric/ofi/", "networks other than InfiniBand and RoCE, by libfabric"),
     ("src/fabric/tcp/", "TCP by sockets of the system"),
-    ("src/lane/far/annex.rs", "the same: messages of 105 bytes to 8 KiB without a posting"),
-    ("src/p2p/far/annex.rs", "the same"),
+    ("src/lane/remote/annex.rs", "the same: messages of 105 bytes to 8 KiB without a posting"),
+    ("src/p2p/remote/annex.rs", "the same"),
     ("src/fabric/network/cache/", "65 536 registrations that are found without a lock"),
     ("src/fabric/areas.rs", "memory of the library's in areas of the program's"),
     ("src/p2p/any_source/receive/task.rs", "one receive for a task or a multicast"),

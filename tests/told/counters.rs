@@ -207,8 +207,8 @@ pub fn goes_far() {
     sent.each(5, 200_000);
     let ways = sent.check();
     if rank() == 0 {
-        assert_eq!(ways[WayTaken::FarShort as usize], [20, 160], "{ways:?}");
-        assert!(ways[WayTaken::FarPut as usize][0] > 0, "{ways:?}");
+        assert_eq!(ways[WayTaken::RemoteShort as usize], [20, 160], "{ways:?}");
+        assert!(ways[WayTaken::RemotePut as usize][0] > 0, "{ways:?}");
     }
     sent.unreceived(10, 8);
     sent.unreceived(1, 100_000);
@@ -216,7 +216,7 @@ pub fn goes_far() {
     if rank() == 0 {
         // Whose acknowledgement is late there is in the queue, too.
         let queued = counter(FMPL_COUNTER_QUEUED);
-        assert!(ways[WayTaken::FarSpool as usize][0] > 0 && (9..=32).contains(&queued), "{queued} {ways:?}");
+        assert!(ways[WayTaken::RemoteSpool as usize][0] > 0 && (9..=32).contains(&queued), "{queued} {ways:?}");
     }
     finalize();
 }

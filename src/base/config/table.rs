@@ -148,13 +148,13 @@ settings! {
     coll_between FMPL_COLL_BETWEEN: BetweenWay = BetweenWay::Auto, "auto", BetweenWay::VALUES, named;
 
     /// how a broadcast travels between nodes; multicast: where no group can be joined, as with auto
-    far_bcast FMPL_COLL_FAR_BCAST: FarBcastWay = FarBcastWay::Auto, "auto", FarBcastWay::VALUES, named;
+    remote_bcast FMPL_COLL_FAR_BCAST: RemoteBcastWay = RemoteBcastWay::Auto, "auto", RemoteBcastWay::VALUES, named;
 
     /// how a multicast travels between nodes, where this rank is its master
-    far_mcast FMPL_MCAST_FAR: FarMcastWay = FarMcastWay::Auto, "auto", FarMcastWay::VALUES, named;
+    remote_mcast FMPL_MCAST_FAR: RemoteMcastWay = RemoteMcastWay::Auto, "auto", RemoteMcastWay::VALUES, named;
 
     /// how an allreduce works between nodes
-    far_allreduce FMPL_COLL_FAR_ALLREDUCE: FarAllreduceWay = FarAllreduceWay::Auto, "auto", FarAllreduceWay::VALUES,
+    remote_allreduce FMPL_COLL_FAR_ALLREDUCE: RemoteAllreduceWay = RemoteAllreduceWay::Auto, "auto", RemoteAllreduceWay::VALUES,
         named;
 
     /// collective calls take the ranks of this node for those of several

@@ -146,7 +146,7 @@ named! {
     }
 
     /// How a broadcast travels between nodes.
-    FarBcastWay {
+    RemoteBcastWay {
         /// By size.
         Auto = "auto",
         /// Down a binomial tree.
@@ -160,7 +160,7 @@ named! {
     }
 
     /// How a multicast travels between nodes.
-    FarMcastWay {
+    RemoteMcastWay {
         /// By size, members and network.
         Auto = "auto",
         /// Down a binomial tree.
@@ -176,7 +176,7 @@ named! {
     }
 
     /// How an allreduce works between nodes.
-    FarAllreduceWay {
+    RemoteAllreduceWay {
         /// By size.
         Auto = "auto",
         /// Whole vectors between blocks of ranks that double.

@@ -126,7 +126,7 @@ impl Team {
                 self.ep.say_dead(lost);
             }
             if let Ok(context) = self.ep.context(self.comm) {
-                self.ep.say_broken_far(context, lost);
+                self.ep.say_broken_remote(context, lost);
             }
         }
     }

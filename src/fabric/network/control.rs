@@ -50,7 +50,7 @@ pub const FIRST_CHUNK: u32 = 1;
 /// In the place of a chunk's number: the annex of a lane.
 pub const ANNEX_CHUNK: u32 = CHUNKS_MOST;
 /// Bytes of an annex: a line for each of its parts, and these.
-pub const FAR_ANNEX_BYTES: usize = ANNEX_PARTS * (64 + ANNEX_PART);
+pub const REMOTE_ANNEX_BYTES: usize = ANNEX_PARTS * (64 + ANNEX_PART);
 /// Parts of an annex, and bytes of each: of a message that goes by it.
 pub const ANNEX_PARTS: usize = 2;
 /// See above.

@@ -106,16 +106,16 @@ impl Lane {
             held: AtomicU32::new(0),
             door: Default::default(),
             pinned: AtomicBool::new(false),
-            far: None,
+            remote: None,
             _window: None,
         })
     }
 
     /// Makes a lane between nodes of it, not yet in use: its memory so far is its view.
-    pub fn between_nodes(mut self, far: crate::lane::far::Far) -> Lane {
-        self.key |= crate::lane::far::FAR;
-        self.far = Some(Box::new(far));
-        self.special.fetch_or(SPECIAL_FAR, Ordering::AcqRel);
+    pub fn between_nodes(mut self, remote: crate::lane::remote::Remote) -> Lane {
+        self.key |= crate::lane::remote::REMOTE;
+        self.remote = Some(Box::new(remote));
+        self.special.fetch_or(SPECIAL_REMOTE, Ordering::AcqRel);
         self
     }
 
@@ -179,7 +179,7 @@ impl Lane {
         let header = self.header();
         let other = if self.is_self() { self.out } else { 1 - self.out };
         let before = header.closed.fetch_or(1 << self.out, Ordering::AcqRel);
-        if self.is_self() || self.far.is_some() || before & (1 << other) != 0 || alone() {
+        if self.is_self() || self.remote.is_some() || before & (1 << other) != 0 || alone() {
             return self.give_pages_back(0);
         }
         Ok(())

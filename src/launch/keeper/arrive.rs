@@ -26,7 +26,7 @@ struct Begin {
     /// The same, as those can read it who do not know it yet.
     sealed: Option<String>,
     listeners: Vec<TcpListener>,
-    near: Option<UnixListener>,
+    local: Option<UnixListener>,
     above: Option<(TcpStream, Met)>,
 }
 
@@ -46,15 +46,15 @@ impl Place {
                 Secret::Sealed(seal) => seal.draw().map(|(secret, text)| (secret, Some(text)))?,
             };
             let listeners = door::of_root(&mut self)?;
-            let near = listen_here(&name).ok();
-            return self.keep(Begin { secret, sealed, listeners, near, above: None });
+            let local = listen_here(&name).ok();
+            return self.keep(Begin { secret, sealed, listeners, local, above: None });
         }
         match self.patiently(|left| self.look_here(&name, left))? {
             Way::Rank(stream, met) => self.settle(stream, *met),
-            Way::Keeper(near) => {
+            Way::Keeper(local) => {
                 let (stream, met, door) = self.climb()?;
                 let (secret, sealed) = (met.secret.clone(), met.sealed.clone());
-                self.keep(Begin { secret, sealed, listeners: vec![door], near, above: Some((stream, met)) })
+                self.keep(Begin { secret, sealed, listeners: vec![door], local, above: Some((stream, met)) })
             }
         }
     }
@@ -111,7 +111,7 @@ impl Keeper {
         let asker = Asker::start(ask::place(&place, &begin.secret), known.clone())?;
         let mut keeper = Keeper {
             server: Server::growing(place.size as usize, begin.above.is_some()),
-            door: Door::open(begin.listeners, begin.near, begin.sealed),
+            door: Door::open(begin.listeners, begin.local, begin.sealed),
             family: Family::new(Range(0, place.size)),
             above: begin.above.as_ref().map(|(_, met)| met.rank),
             above_at: String::new(),

@@ -13,11 +13,11 @@ pub(in crate::p2p) fn announce(lane: &Lane, slot: usize) {
     if enqueue(lane, slot, None) {
         return wake_receiver(lane);
     }
-    if let Some(far) = lane.far() {
+    if let Some(remote) = lane.remote() {
         // The receiver looks at all indices then.
         let side = lane.my_side();
         side.any_overflow.store(1, Ordering::Release);
-        far.say_side(side);
+        remote.say_side(side);
         side.any_overflow.store(0, Ordering::Release);
         return;
     }
@@ -56,7 +56,7 @@ impl Bitmap {
 /// Announces a message of the landing's own bytes, which comes along, before its landing is published. `false`: not so.
 #[inline(always)]
 pub(in crate::p2p) fn announce_message(lane: &Lane, slot: usize, land: Land, words: [u64; 2]) -> bool {
-    slot >= SYSTEM_INDICES && lane.far().is_none() && enqueue(lane, slot, Some((land, words)))
+    slot >= SYSTEM_INDICES && lane.remote().is_none() && enqueue(lane, slot, Some((land, words)))
 }
 
 /// Wakes the receiver if it sleeps, after an announcement.
@@ -76,9 +76,9 @@ fn enqueue(lane: &Lane, slot: usize, message: Option<(Land, [u64; 2])>) -> bool 
     loop {
         if n.wrapping_sub(lane.announced_taken.load(Ordering::Relaxed)) >= ANNOUNCED_QUEUE as u64 {
             // SYNC POINT: pairs with the release in `dequeue`.
-            let taken = match lane.far() {
+            let taken = match lane.remote() {
                 None => lane.announcements_taken(lane.out).load(Ordering::Acquire),
-                Some(far) => far.announcements_taken(),
+                Some(remote) => remote.announcements_taken(),
             };
             lane.announced_taken.store(taken, Ordering::Relaxed);
             // More taken than there were: a damaged word, which counts as a full queue.
@@ -92,8 +92,8 @@ fn enqueue(lane: &Lane, slot: usize, message: Option<(Land, [u64; 2])>) -> bool 
         }
     }
     let head = announcement_head(n, slot, if message.is_some() { CARRIES } else { 0 });
-    if let Some(far) = lane.far() {
-        far.announce(n, head);
+    if let Some(remote) = lane.remote() {
+        remote.announce(n, head);
         return true;
     }
     let entry = lane.announcement(lane.out, n);
@@ -111,10 +111,10 @@ fn enqueue(lane: &Lane, slot: usize, message: Option<(Land, [u64; 2])>) -> bool 
 #[inline(always)]
 pub(super) fn announced(lane: &Lane) -> Option<u64> {
     let n = lane.announced_read.load(Ordering::Relaxed);
-    let head = match lane.far() {
+    let head = match lane.remote() {
         // SYNC POINT: pairs with the release in `enqueue`.
         None => lane.announcement(lane.inn, n).head.load(Ordering::Acquire),
-        Some(far) => far.announcement(n),
+        Some(remote) => remote.announcement(n),
     };
     ((head >> 32) as u32 == (n + 1) as u32).then_some(head)
 }
@@ -148,8 +148,8 @@ pub(super) fn pass_over(lane: &Lane) {
     // Now and then is often enough: a full queue only means the way by the bitmap.
     if n.is_multiple_of(ANNOUNCED_QUEUE as u64 / 4) {
         lane.announcements_taken(lane.inn).store(n, Ordering::Release);
-        if let Some(far) = lane.far() {
-            far.say_taken(n);
+        if let Some(remote) = lane.remote() {
+            remote.say_taken(n);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The posting of kind any-index: one word for the lane, which a synchronous message may claim.
 
 use super::*;
-use crate::lane::far::{Asked, Far};
+use crate::lane::remote::{Asked, Remote};
 
 /// Is there a receive of any index that a synchronous message could claim?
 pub(in crate::p2p) fn is_posted(lane: &Lane) -> bool {
-    match lane.far() {
+    match lane.remote() {
         None => lane.any_posting(lane.out).load(Ordering::Relaxed) == ANY_POSTED,
-        Some(far) => far.has_any_posting(),
+        Some(remote) => remote.has_any_posting(),
     }
 }
 
@@ -17,15 +17,15 @@ pub(in crate::p2p) fn claim(lane: &Lane, slot: usize, seq: u64) -> bool {
     if slot < SYSTEM_INDICES || !is_posted(lane) {
         return false;
     }
-    match lane.far() {
+    match lane.remote() {
         None => grant_in(lane.any_posting(lane.out), slot, seq),
-        Some(far) => {
+        Some(remote) => {
             let asked = Asked { what: Ask::Claim, slot, seq, at: 0 };
-            let answer = far.take_any_posting().then(|| far.ask_for(asked, || lane.gone().is_none()));
+            let answer = remote.take_any_posting().then(|| remote.ask_for(asked, || lane.gone().is_none()));
             let Some(Some(Some([used, _]))) = answer else { return false };
             if used == 0 {
                 // The message had its receive already, and the posting is for another.
-                far.leave_any_posting();
+                remote.leave_any_posting();
             }
             true
         }
@@ -34,8 +34,8 @@ pub(in crate::p2p) fn claim(lane: &Lane, slot: usize, seq: u64) -> bool {
 
 /// Gives the posted receive of any index to a message of a peer on another node; was it used? A message that is received by now, which its
 /// sender does not know yet, must not take the posting that was made since: nobody would look at that before its receive is waited for.
-pub(in crate::p2p) fn grant(lane: &Lane, far: &Far, slot: usize, seq: u64) -> Option<bool> {
-    if far.has_received(slot, seq) {
+pub(in crate::p2p) fn grant(lane: &Lane, remote: &Remote, slot: usize, seq: u64) -> Option<bool> {
+    if remote.has_received(slot, seq) {
         return Some(false);
     }
     let posting = lane.any_posting(lane.inn);
@@ -44,7 +44,7 @@ pub(in crate::p2p) fn grant(lane: &Lane, far: &Far, slot: usize, seq: u64) -> Op
     }
     // What its receiver had done before it posted is seen from here on.
     doorbell::barrier();
-    let late = far.has_received(slot, seq);
+    let late = remote.has_received(slot, seq);
     if late {
         let _ = posting.compare_exchange(any_claim(slot, seq), ANY_POSTED, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -64,10 +64,10 @@ pub(in crate::p2p) fn want_posting(lane: &Lane) {
 /// Posts the receive of any index.
 pub(super) fn post(lane: &Lane, state: &mut AnyState) {
     lane.any_posting(lane.inn).store(ANY_POSTED, Ordering::Relaxed);
-    if let Some(far) = lane.far() {
+    if let Some(remote) = lane.remote() {
         state.number = (state.number + 1) & (u32::MAX >> 1);
         lane.my_side().any.store(1 | state.number.max(1) << 1, Ordering::Relaxed);
-        return far.say_side(lane.my_side());
+        return remote.say_side(lane.my_side());
     }
     doorbell::light_barrier();
     let wanted = lane.any_wanted(lane.inn);

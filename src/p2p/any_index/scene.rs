@@ -13,7 +13,7 @@ impl Scene for AnyScene {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
-        self.lane.far().is_none().then(|| &self.lane.my_side().any_sleep)
+        self.lane.remote().is_none().then(|| &self.lane.my_side().any_sleep)
     }
     fn is_ordered(&self) -> bool {
         self.lane.is_ordered()
@@ -62,8 +62,8 @@ pub(super) fn arm(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnySta
     // SYNC POINT: pairs with the sender's look at it in `wake_receiver`.
     word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
     ep.order_event(event, || lane.is_ordered());
-    if let Some(far) = lane.far() {
-        far.fall_asleep();
+    if let Some(remote) = lane.remote() {
+        remote.fall_asleep();
     }
     if next(ep, lane, state).is_some() {
         event.signal();

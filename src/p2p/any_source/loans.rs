@@ -38,15 +38,15 @@ pub fn send_loan_any(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) 
     let out = ep.outgoing(comm, dst, index)?;
     out.check_peer(ep)?;
     let mut message = Message::new(ep, out, claimed.bytes());
-    let near = match &out.way {
-        Way::Near(near) => Some(near.peer.as_ref().map_or(std::ptr::null(), Arc::as_ptr)),
-        Way::Far(_) => None,
+    let local = match &out.way {
+        Way::Local(local) => Some(local.peer.as_ref().map_or(std::ptr::null(), Arc::as_ptr)),
+        Way::Remote(_) => None,
     };
-    if near.is_some() {
+    if local.is_some() {
         message.hand_over(claimed.words);
     }
     NoWayOut::during("a send to a receiver of any source", || until_sent(ep, out, message))?;
-    match near {
+    match local {
         Some(holder) => pool.hand_over(ticket, generation, holder),
         None => pool.drop_sent(ticket, generation),
     }

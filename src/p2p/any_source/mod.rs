@@ -19,19 +19,19 @@
 //! | `share` | a ring split over groups of senders |
 //! | `stake` | who has a slot that stays empty: the death of a sender |
 //! | `send`, `receive` | one message out, one message in |
-//! | `far` | the second ring, for senders of other nodes |
+//! | `remote` | the second ring, for senders of other nodes |
 //! | `offer` | long messages |
 //! | `multicast` | one message to a group that is chosen for it |
 //! | `request` | non-blocking calls |
 //! | `table` | finding a ring |
 
-pub mod far;
 mod loans;
 #[cfg(loom)]
 pub mod model;
 pub mod multicast;
 pub mod offer;
 pub mod receive;
+pub mod remote;
 pub mod request;
 pub mod ring;
 mod rings;
@@ -67,10 +67,10 @@ pub use request::{
 };
 pub use send::{Outgoing, send_any};
 
-use far::host::Guests;
-use far::{FarRing, FarRoad, FarStakes, Moved, PAUSE_NS};
+use remote::host::Guests;
+use remote::{Moved, PAUSE_NS, RemoteRing, RemoteRoad, RemoteStakes};
 use ring::{Ring, ring_at};
-use send::{Near, Way};
+use send::{Local, Way};
 use stake::Stakes;
 
 /// The key of a ring: of a rank of a communicator (-1: this process's own), and an index.
@@ -97,14 +97,14 @@ pub struct AnySource {
     multicasts: AtomicU64,
     /// Communicators that this process has freed and other members perhaps not.
     left: Mutex<Vec<Left>>,
-    /// Which tickets of far rings this process has.
-    pub far_stakes: FarStakes,
+    /// Which tickets of remote rings this process has.
+    pub remote_stakes: RemoteStakes,
     /// Counters that this process has for other receivers.
     pub guests: Guests,
-    /// Own far rings.
-    far_rings: Mutex<FarRings>,
+    /// Own remote rings.
+    remote_rings: Mutex<RemoteRings>,
     /// How many were ever made.
-    far_made: AtomicU32,
+    remote_made: AtomicU32,
     /// Offers between nodes that were moved, and that their receivers have not fetched.
     moved: Mutex<Vec<Moved>>,
     /// Blocks of multicasts to several nodes, as master or leader, that are not complete.
@@ -121,12 +121,12 @@ pub struct AnySource {
     unasked: Mutex<std::collections::VecDeque<BlockRef>>,
 }
 
-/// The far rings of this process. Those of freed communicators are used again: one that a sender may still know stays registered.
+/// The remote rings of this process. Those of freed communicators are used again: one that a sender may still know stays registered.
 #[derive(Default)]
-struct FarRings {
+struct RemoteRings {
     /// The communicator's number (28 bits of its epoch, 0: the world), the index.
-    used: Vec<((u32, i32), Arc<FarRing>)>,
-    spare: Vec<Arc<FarRing>>,
+    used: Vec<((u32, i32), Arc<RemoteRing>)>,
+    spare: Vec<Arc<RemoteRing>>,
 }
 
 /// Memory that this process has named in a record of its spool: the record lies in shared memory, so what it says is not believed.
@@ -189,10 +189,10 @@ impl AnySource {
             waiting: Default::default(),
             multicasts: AtomicU64::new(0),
             left: Mutex::default(),
-            far_stakes: FarStakes::default(),
+            remote_stakes: RemoteStakes::default(),
             guests: Guests::default(),
-            far_rings: Mutex::default(),
-            far_made: AtomicU32::new(0),
+            remote_rings: Mutex::default(),
+            remote_made: AtomicU32::new(0),
             moved: Mutex::default(),
             wides: Mutex::default(),
             gathered: Default::default(),
@@ -225,11 +225,11 @@ impl AnySource {
         let (mut messages, mut requests, mut first) = (0, 0, None);
         for out in self.outgoing.all() {
             let left = match &out.way {
-                Way::Near(near) => {
-                    let header = near.ring.header();
+                Way::Local(local) => {
+                    let header = local.ring.header();
                     header.sent.load(Ordering::Acquire).saturating_sub(header.freed.load(Ordering::Acquire))
                 }
-                Way::Far(road) => road.outstanding(),
+                Way::Remote(road) => road.outstanding(),
             };
             let pending = out.is_pending() as u64;
             if left + pending > 0 {
@@ -253,7 +253,7 @@ impl AnySource {
         self.outgoing.remove(of, unused);
         self.incoming.remove(of, unused);
         let number = Domain::of(context).number;
-        let mut rings = self.far_rings();
+        let mut rings = self.remote_rings();
         let gone: Vec<_> = rings.used.extract_if(.., |(key, _)| key.0 == number).collect();
         rings.spare.extend(gone.into_iter().map(|(_, ring)| ring));
         drop(rings);
@@ -274,19 +274,19 @@ impl AnySource {
             .fold(Ok(()), Result::and)
     }
 
-    fn far_rings(&self) -> crate::base::lock::MutexGuard<'_, FarRings> {
-        self.far_rings.lock().unwrap_or_else(|e| e.into_inner())
+    fn remote_rings(&self) -> crate::base::lock::MutexGuard<'_, RemoteRings> {
+        self.remote_rings.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The far ring of an index, if it has been made.
-    fn far_ring(&self, number: u32, index: i32) -> Option<Arc<FarRing>> {
-        self.far_rings().used.iter().find(|(key, _)| *key == (number, index)).map(|(_, ring)| ring.clone())
+    /// The remote ring of an index, if it has been made.
+    fn remote_ring(&self, number: u32, index: i32) -> Option<Arc<RemoteRing>> {
+        self.remote_rings().used.iter().find(|(key, _)| *key == (number, index)).map(|(_, ring)| ring.clone())
     }
 
-    /// The far ring of an index, made if need be.
-    fn make_far_ring(&self, ep: &Endpoint, number: u32, index: i32) -> Option<Arc<FarRing>> {
+    /// The remote ring of an index, made if need be.
+    fn make_remote_ring(&self, ep: &Endpoint, number: u32, index: i32) -> Option<Arc<RemoteRing>> {
         let epoch = if number == 0 { WORLD_EPOCH } else { ep.contexts.place_of(number)?.epoch as u16 };
-        let mut rings = self.far_rings();
+        let mut rings = self.remote_rings();
         if let Some((_, ring)) = rings.used.iter().find(|(key, _)| *key == (number, index)) {
             return Some(ring.clone());
         }
@@ -300,14 +300,14 @@ impl AnySource {
                 let slots = (self.own.0 * self.own.1 / 2).max(1);
                 let mut hosts = vec![None; share::shares(ep.config.spread, ep.size as usize, slots)];
                 if ep.config.counters_elsewhere && slots > 1 {
-                    hosts = far::host::hosts(ep.launch.nodes(), ep.topology.as_ref(), ep.rank, hosts.len().max(2));
+                    hosts = remote::host::hosts(ep.launch.nodes(), ep.topology.as_ref(), ep.rank, hosts.len().max(2));
                 }
-                Arc::new(FarRing::new(ep.fabric_here()?, slots, &hosts, epoch).ok()?)
+                Arc::new(RemoteRing::new(ep.fabric_here()?, slots, &hosts, epoch).ok()?)
             }
         };
         rings.used.push(((number, index), ring.clone()));
-        // SYNC POINT: pairs with the acquire in `Incoming::far`.
-        self.far_made.fetch_add(1, Ordering::Release);
+        // SYNC POINT: pairs with the acquire in `Incoming::remote`.
+        self.remote_made.fetch_add(1, Ordering::Release);
         Some(ring)
     }
 
@@ -320,18 +320,18 @@ impl AnySource {
         if index < 0 || index as usize >= last.min(ep.region.indices() as usize) && index as usize != last {
             return None;
         }
-        let ring = self.make_far_ring(ep, number, index)?;
+        let ring = self.make_remote_ring(ep, number, index)?;
         let hosts = ring.hosts();
         let n = if home {
             0
         } else if hosts.iter().any(Option::is_some) {
-            far::host::share_of(ep.launch.nodes(), ep.topology.as_ref(), &hosts, sender)
+            remote::host::share_of(ep.launch.nodes(), ep.topology.as_ref(), &hosts, sender)
         } else {
             share::share_of(sender, ring.shares())
         };
         let (place, slots) = ring.share(n).place();
         let host = hosts[n].map_or(0, |host| u64::from(host) + 1);
-        Some([place.addr, place.rkey as u64 | u64::from(slots.ilog2()) << 32 | host << far::HOST_AT])
+        Some([place.addr, place.rkey as u64 | u64::from(slots.ilog2()) << 32 | host << remote::HOST_AT])
     }
 
     /// The own rings by which this process is told of multicasts, of communicators by which it has sent or received some.
@@ -371,24 +371,24 @@ impl AnySource {
         self.moved().push(moved);
     }
 
-    /// Before this process leaves: uses tickets of far rings up that it has drawn and not needed.
+    /// Before this process leaves: uses tickets of remote rings up that it has drawn and not needed.
     pub fn settle(&self, ep: &Endpoint) {
         let until = now_ns() + 1_000_000_000;
-        while self.push_far(ep) && now_ns() < until {
+        while self.push_remote(ep) && now_ns() < until {
             crate::base::thread::sleep(std::time::Duration::from_micros(200));
         }
     }
 
     /// What is left to be done for other nodes without a call of the program. `true`: it still is.
-    pub fn push_far(&self, ep: &Endpoint) -> bool {
+    pub fn push_remote(&self, ep: &Endpoint) -> bool {
         self.moved().retain(|moved| moved.stays(ep));
         multicast::push_wide(ep);
-        if self.far_stakes.is_empty() {
+        if self.remote_stakes.is_empty() {
             return false;
         }
         let held = |out: &&'static Outgoing| match &out.way {
-            Way::Far(road) => !out.is_waited_for() && road.settle(ep),
-            Way::Near(_) => false,
+            Way::Remote(road) => !out.is_waited_for() && road.settle(ep),
+            Way::Local(_) => false,
         };
         self.outgoing.all().iter().filter(|out| held(out)).count() > 0
     }
@@ -401,7 +401,7 @@ impl AnySource {
     pub fn push(&self, ep: &'static Endpoint) -> bool {
         let more = self.waiting.push(ep);
         multicast::put_aside(ep);
-        if ep.fabric_here().is_some() { more | self.push_far(ep) } else { more }
+        if ep.fabric_here().is_some() { more | self.push_remote(ep) } else { more }
     }
 }
 

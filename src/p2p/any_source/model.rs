@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::key_of;
 use super::ring::{Ring, ring_at};
-use super::send::{Near, Way};
+use super::send::{Local, Way};
 use super::share::Share;
 use super::{AnySource, Incoming, Outgoing};
 use crate::base::shadow;
@@ -65,8 +65,8 @@ impl AnySource {
         let out = self.outgoing.find_or_make(key, || {
             let board = other.region.board_of();
             let to = (COMM_WORLD, other.rank as i32, 0);
-            let near = Near { ring: ring(other.rank), ring_at: at, board, peer: Some(peer) };
-            Ok(Outgoing::new(key, to, other.rank, Way::Near(near)))
+            let local = Local { ring: ring(other.rank), ring_at: at, board, peer: Some(peer) };
+            Ok(Outgoing::new(key, to, other.rank, Way::Local(local)))
         });
         let key = key_of(COMM_WORLD, -1, 0);
         let inc = self.incoming.find_or_make(key, || {

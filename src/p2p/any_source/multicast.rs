@@ -60,9 +60,9 @@ pub(super) use member::{follow_news, incoming};
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
 use super::check_buffer;
-use super::far::place_at_all;
 use super::key_of;
 use super::receive::Incoming;
+use super::remote::place_at_all;
 use super::send::Message;
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;

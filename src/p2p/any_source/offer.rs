@@ -18,7 +18,7 @@ use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use super::ring::Away;
-use super::send::{Near, Outgoing, copy_into_spool};
+use super::send::{Local, Outgoing, copy_into_spool};
 use super::{garbled, receive::Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result, error};
@@ -148,7 +148,7 @@ impl Offered {
     }
 
     /// Does what the receiver needs of the sender; `late`: the sender's patience is over. `true`: the memory is the caller's again.
-    pub fn serve(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, data: Run, late: bool) -> Result<bool> {
+    pub fn serve(&mut self, ep: &Endpoint, out: &Outgoing, local: &Local, data: Run, late: bool) -> Result<bool> {
         let offer = self.record(ep);
         if ep.spool.is_done(self.block) {
             self.give_back(ep);
@@ -160,16 +160,16 @@ impl Offered {
         // SYNC POINT: pairs with the receiver's exchange.
         let state = offer.state.load(Ordering::Acquire);
         match state {
-            OPEN | CLOSED if late => self.move_it(ep, out, near, data, state),
+            OPEN | CLOSED if late => self.move_it(ep, out, local, data, state),
             ASKED => {
-                if self.move_it(ep, out, near, data, ASKED)? {
+                if self.move_it(ep, out, local, data, ASKED)? {
                     return Ok(true);
                 }
-                self.begin_stream(ep, out, near);
+                self.begin_stream(ep, out, local);
                 Ok(false)
             }
             STREAM => {
-                self.fill(ep, out, near, data);
+                self.fill(ep, out, local, data);
                 Ok(false)
             }
             _ => Ok(false),
@@ -177,7 +177,7 @@ impl Offered {
     }
 
     /// Copies the message into the spool, if there is room and the offer is still in this state. `true`: it is there.
-    fn move_it(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, data: Run, state: u32) -> Result<bool> {
+    fn move_it(&mut self, ep: &Endpoint, out: &Outgoing, local: &Local, data: Run, state: u32) -> Result<bool> {
         let Some(block) = copy_into_spool(ep, out.comm, data) else { return Ok(false) };
         let offer = self.record(ep);
         offer.block.store(block.at, Ordering::Relaxed);
@@ -187,11 +187,11 @@ impl Offered {
             ep.spool.give_back(block);
             return Ok(false);
         }
-        near.wake_receiver(out.index);
+        local.wake_receiver(out.index);
         Ok(true)
     }
 
-    fn begin_stream(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near) {
+    fn begin_stream(&mut self, ep: &Endpoint, out: &Outgoing, local: &Local) {
         let Some(block) = ep.spool.take(out.comm, 2 * PIECE, 0) else { return };
         let offer = self.record(ep);
         offer.block.store(block.at, Ordering::Relaxed);
@@ -199,10 +199,10 @@ impl Offered {
         self.stream = Some(block);
         // ASKED is the sender's to leave. SYNC POINT: pairs with the receiver's acquire of the state.
         offer.state.store(STREAM, Ordering::Release);
-        near.wake_receiver(out.index);
+        local.wake_receiver(out.index);
     }
 
-    fn fill(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, data: Run) {
+    fn fill(&mut self, ep: &Endpoint, out: &Outgoing, local: &Local, data: Run) {
         let offer = self.record(ep);
         let Some(block) = self.stream else { return };
         while self.filled < data.len() as u64 && self.room_in_stream(offer) {
@@ -213,7 +213,7 @@ impl Offered {
             self.filled += n as u64;
             // SYNC POINT: pairs with the receiver's acquire.
             offer.filled.store(self.filled, Ordering::Release);
-            near.wake_receiver(out.index);
+            local.wake_receiver(out.index);
         }
     }
 

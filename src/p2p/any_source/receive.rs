@@ -232,7 +232,7 @@ impl Incoming {
     #[inline(always)]
     pub(super) fn take(&self, ep: &'static Endpoint, to: Run) -> Result<Option<Arrived>> {
         let taken = match &self.sides {
-            None => self.take_near(ep, &self.first, to),
+            None => self.take_local(ep, &self.first, to),
             Some(sides) => self.take_any(ep, sides, to),
         };
         traced!(self.note(ep, &taken));
@@ -250,7 +250,7 @@ impl Incoming {
 
     /// Takes the next message of a share if it is there.
     #[inline(always)]
-    fn take_near(&self, ep: &'static Endpoint, share: &Share, to: Run) -> Result<Option<Arrived>> {
+    fn take_local(&self, ep: &'static Endpoint, share: &Share, to: Run) -> Result<Option<Arrived>> {
         let ticket = share.next();
         let Some(arrival) = share.ring.arrival(ticket) else { return Ok(None) };
         let len = match arrival.kind {
@@ -299,7 +299,7 @@ impl Incoming {
 
     /// Has so much come that who sends next may soon wait for room?
     pub(super) fn is_crowded(&self, ep: &Endpoint) -> bool {
-        self.shares().any(|share| !share.ring.has_much_room()) || self.is_crowded_far(ep)
+        self.shares().any(|share| !share.ring.has_much_room()) || self.is_crowded_remote(ep)
     }
 
     /// Nothing is there: senders that sleep are needed.
@@ -342,7 +342,7 @@ impl Incoming {
     /// Would `take` find something to do?
     fn is_ready(&self, ep: &'static Endpoint) -> bool {
         !self.early.is_empty()
-            || self.has_far_arrival(ep)
+            || self.has_remote_arrival(ep)
             || self.shares().any(|share| match share.arrival() {
                 None => false,
                 Some(a) if a.kind == Kind::Offered => {
@@ -363,7 +363,7 @@ impl Incoming {
         offered.is_some_and(|a| self.fetching(ep, share, a.source).is_underway())
     }
 
-    fn peek_near(&self, share: &Share) -> Option<Arrived> {
+    fn peek_local(&self, share: &Share) -> Option<Arrived> {
         let arrival = share.arrival()?;
         let len = match arrival.kind {
             Kind::Inline | Kind::Area | Kind::Nothing | Kind::Damaged => arrival.len as usize,
@@ -473,7 +473,7 @@ pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
         share.set_limit(limit_of(most as u64, shares, n));
     }
     if inc.spans()
-        && let Some(ring) = ep.any_source.make_far_ring(ep, inc.domain.number, index)
+        && let Some(ring) = ep.any_source.make_remote_ring(ep, inc.domain.number, index)
     {
         ring.set_limit(most as u64);
     }

@@ -35,7 +35,7 @@ impl Endpoint {
             return Ok(out);
         }
         if rank != self.rank && self.is_elsewhere(rank)? {
-            return self.far_outgoing_at(context, dst, index);
+            return self.remote_outgoing_at(context, dst, index);
         }
         let peer = if rank == self.rank { None } else { Some(self.contact(rank)?) };
         let have = peer.as_ref().map_or(self.region.indices(), |p| p.region.header().indices.load(Ordering::Acquire));
@@ -65,21 +65,22 @@ impl Endpoint {
             // SAFETY: mapped as long as the peer is held, which stands beside it; our own as long as the endpoint lives.
             let board: &'static Board = unsafe { &*std::ptr::from_ref(board) };
             let ring = Ring::new(window, slots, domain.epoch);
-            let near = Near { ring, ring_at: at, board, peer: peer.clone() };
-            Ok(Outgoing::new(key, (comm, dst, index), rank, Way::Near(near)))
+            let local = Local { ring, ring_at: at, board, peer: peer.clone() };
+            Ok(Outgoing::new(key, (comm, dst, index), rank, Way::Local(local)))
         })
     }
 
     /// The same of a rank on another node.
     #[cold]
-    fn far_outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
+    fn remote_outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
         let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
         let used = self.lane_of(context, dst)?;
         let lane = used.lane();
-        let Some(far) = lane.far() else { return Err(garbled(self, rank)) };
-        if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= far.link.indices.load(Ordering::Acquire)
+        let Some(remote) = lane.remote() else { return Err(garbled(self, rank)) };
+        if (index as usize) < context.indices.min(INDEX_MAX)
+            && index as u32 >= remote.link.indices.load(Ordering::Acquire)
         {
-            let have = far.ask_indices()?;
+            let have = remote.ask_indices()?;
             if index as u32 >= have {
                 return Err(error!(
                     Code::Index,
@@ -91,7 +92,7 @@ impl Endpoint {
         let until = now_ns() + (self.config.attach_s * 1e9) as u64;
         let mut pause_ns = PAUSE_NS[0];
         let road = loop {
-            if let Some(road) = FarRoad::find(lane, index as usize) {
+            if let Some(road) = RemoteRoad::find(lane, index as usize) {
                 break road;
             }
             let what = lane.gone().or_else(|| (now_ns() > until).then_some("has no ring for it"));
@@ -104,7 +105,7 @@ impl Endpoint {
         let key = key_of(comm, dst, index);
         // The road stays, and so does what it was made of.
         used.for_good();
-        let way = Way::Far(Box::new(road));
+        let way = Way::Remote(Box::new(road));
         self.any_source.outgoing.find_or_make(key, || Ok(Outgoing::new(key, (comm, dst, index), rank, way)))
     }
 

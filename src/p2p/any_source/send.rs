@@ -16,9 +16,9 @@ mod waiting;
 
 use std::sync::Arc;
 
-use super::far::{FarRoad, Payload};
 use super::key_of;
 use super::offer::{Fetch, Offered};
+use super::remote::{Payload, RemoteRoad};
 use super::request::Request;
 use super::ring::*;
 use super::{check_buffer, gone};
@@ -63,13 +63,13 @@ pub struct Outgoing {
 /// How the ring is reached.
 pub(super) enum Way {
     /// In shared memory.
-    Near(Near),
+    Local(Local),
     /// By RDMA.
-    Far(Box<FarRoad>),
+    Remote(Box<RemoteRoad>),
 }
 
 /// A ring in shared memory.
-pub(super) struct Near {
+pub(super) struct Local {
     pub ring: Ring,
     pub ring_at: u64,
     pub board: &'static Board,
@@ -106,13 +106,13 @@ impl Outgoing {
     }
 
     /// The way to a ring on another node.
-    pub(super) fn road(&self) -> Option<&FarRoad> {
-        if let Way::Far(road) = &self.way { Some(road) } else { None }
+    pub(super) fn road(&self) -> Option<&RemoteRoad> {
+        if let Way::Remote(road) = &self.way { Some(road) } else { None }
     }
 
     /// Is it this process's own ring?
     fn is_own(&self) -> bool {
-        matches!(&self.way, Way::Near(near) if near.peer.is_none())
+        matches!(&self.way, Way::Local(local) if local.peer.is_none())
     }
 
     /// Is there a request that is not completed?
@@ -122,26 +122,26 @@ impl Outgoing {
 
     #[inline(always)]
     fn is_dead(&self) -> bool {
-        matches!(&self.way, Way::Near(near) if near.peer.as_ref().is_some_and(|p| p.is_dead()))
+        matches!(&self.way, Way::Local(local) if local.peer.as_ref().is_some_and(|p| p.is_dead()))
     }
 
     /// Puts a message of up to [`AREA_BYTES`] bytes into a slot of a ring in shared memory; its ticket. `None`: no room, or no such ring.
     #[inline(always)]
     fn place(&self, ep: &Endpoint, data: Run) -> Option<u64> {
-        let Way::Near(near) = &self.way else { return None };
-        let ticket = ep.any_source.stakes.with(self.rank, near.ring_at, |stake| {
-            match near.ring.claim(&self.room, |ticket| stake.on(ticket)) {
+        let Way::Local(local) = &self.way else { return None };
+        let ticket = ep.any_source.stakes.with(self.rank, local.ring_at, |stake| {
+            match local.ring.claim(&self.room, |ticket| stake.on(ticket)) {
                 Claimed::Ticket(ticket) => {
-                    near.ring.publish(ticket, ep.rank, data);
+                    local.ring.publish(ticket, ep.rank, data);
                     if data.len() > SLOT_BYTES {
-                        self.look_ahead(near, ticket, data.len());
+                        self.look_ahead(local, ticket, data.len());
                     }
                     Some(ticket)
                 }
                 Claimed::Full => None,
             }
         })?;
-        near.wake_receiver(self.index);
+        local.wake_receiver(self.index);
         traced!(self.note("any source", data.len(), ticket));
         Some(ticket)
     }
@@ -156,26 +156,26 @@ impl Outgoing {
 
     /// Who sends one message after the other, with nobody's in between, has the next one's lines come: the receiver has read what was there.
     #[inline(always)]
-    fn look_ahead(&self, near: &Near, ticket: u64, len: usize) {
+    fn look_ahead(&self, local: &Local, ticket: u64, len: usize) {
         if self.last.load(Ordering::Relaxed) + 1 == ticket {
-            near.ring.prefetch_area(ticket + 1, len);
+            local.ring.prefetch_area(ticket + 1, len);
         }
         self.last.store(ticket, Ordering::Relaxed);
     }
 
     /// The same for a message that lies elsewhere.
     fn place_away(&self, ep: &Endpoint, kind: Kind, away: Away) -> Option<u64> {
-        let Way::Near(near) = &self.way else { return None };
-        let ticket = ep.any_source.stakes.with(self.rank, near.ring_at, |stake| {
-            match near.ring.claim(&self.room, |ticket| stake.on(ticket)) {
+        let Way::Local(local) = &self.way else { return None };
+        let ticket = ep.any_source.stakes.with(self.rank, local.ring_at, |stake| {
+            match local.ring.claim(&self.room, |ticket| stake.on(ticket)) {
                 Claimed::Ticket(ticket) => {
-                    near.ring.publish_away(ticket, ep.rank, kind, away);
+                    local.ring.publish_away(ticket, ep.rank, kind, away);
                     Some(ticket)
                 }
                 Claimed::Full => None,
             }
         })?;
-        near.wake_receiver(self.index);
+        local.wake_receiver(self.index);
         traced!(self.note("any source, long", away.len as usize, ticket));
         Some(ticket)
     }
@@ -192,8 +192,8 @@ impl Outgoing {
 
     fn gone(&self) -> Option<&str> {
         match &self.way {
-            Way::Near(near) => gone(&near.peer),
-            Way::Far(road) => road.gone(),
+            Way::Local(local) => gone(&local.peer),
+            Way::Remote(road) => road.gone(),
         }
     }
 
@@ -204,13 +204,13 @@ impl Outgoing {
     /// How many messages may be outstanding.
     fn limit(&self) -> u64 {
         match &self.way {
-            Way::Near(near) => near.ring.limit(),
-            Way::Far(road) => road.limit(),
+            Way::Local(local) => local.ring.limit(),
+            Way::Remote(road) => road.limit(),
         }
     }
 }
 
-impl Near {
+impl Local {
     /// What follows every change that a receiver may wait for.
     #[inline(always)]
     pub(super) fn wake_receiver(&self, index: i32) {

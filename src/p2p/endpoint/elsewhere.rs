@@ -194,26 +194,26 @@ impl Endpoint {
     }
 
     /// The world's lane to a peer on another node, made at first contact. Its view lies where this rank's region has room for that peer.
-    pub(super) fn far_lane(&self, peer: u32) -> Result<Used> {
+    pub(super) fn remote_lane(&self, peer: u32) -> Result<Used> {
         let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
         // Outside the lock of the lanes, since it may take its time.
-        let far = Far::open(fabric, peer, card, 0, self.config.attach_s)?;
-        self.made_far(Lane::key_of(crate::p2p::COMM_WORLD, peer), far, |far| {
+        let remote = Remote::open(fabric, peer, card, 0, self.config.attach_s)?;
+        self.made_remote(Lane::key_of(crate::p2p::COMM_WORLD, peer), remote, |remote| {
             let window = self.region.map(LANES_AT + peer as u64 * LANE_STRIDE, LANE_BYTES)?;
             let mine = self.region.indices();
-            let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
+            let both = mine.min(remote.link.indices.load(Ordering::Acquire)) as usize;
             let (comm, board) = (crate::p2p::COMM_WORLD, self.region.board().cast_const().cast::<Board>());
-            Ok(Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(far))
+            Ok(Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(remote))
         })
     }
 
     /// The lane of this key, made by `make` of what first contact has given if it does not exist.
-    fn made_far(&self, key: u64, far: Far, make: impl FnOnce(Far) -> Result<Lane>) -> Result<Used> {
-        let mut ready = Some((far, make));
+    fn made_remote(&self, key: u64, remote: Remote, make: impl FnOnce(Remote) -> Result<Lane>) -> Result<Used> {
+        let mut ready = Some((remote, make));
         loop {
-            let made = self.lanes.find_or_make_far(key, || {
-                let (far, make) = ready.take().expect("made once");
-                let lane = make(far)?;
+            let made = self.lanes.find_or_make_remote(key, || {
+                let (remote, make) = ready.take().expect("made once");
+                let lane = make(remote)?;
                 self.apply_mode(&lane);
                 Ok(lane)
             })?;
@@ -227,16 +227,16 @@ impl Endpoint {
     }
 
     /// The same of another communicator.
-    pub(super) fn far_lane_of(&self, context: &Context, rank: u32, of_world: &Lane) -> Result<Used> {
+    pub(super) fn remote_lane_of(&self, context: &Context, rank: u32, of_world: &Lane) -> Result<Used> {
         let (peer, place) = (of_world.world, context.place);
         let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
-        let far = Far::open(fabric, peer, card, place.epoch as u64, self.config.attach_s)?;
-        self.made_far(Lane::key_of(context.handle, rank), far, |far| {
+        let remote = Remote::open(fabric, peer, card, place.epoch as u64, self.config.attach_s)?;
+        self.made_remote(Lane::key_of(context.handle, rank), remote, |remote| {
             let at = PLACES_AT + peer as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
             let window = self.region.map(at, Map::of_units(place.units as usize).bytes)?;
             let mine = self.region.indices();
-            let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
-            let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?.between_nodes(far);
+            let both = mine.min(remote.link.indices.load(Ordering::Acquire)) as usize;
+            let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?.between_nodes(remote);
             while !lane.come_alive(both.min(lane.most_indices()))? {
                 crate::base::thread::yield_core();
             }
@@ -248,7 +248,7 @@ impl Endpoint {
     /// go by other ranks.
     pub fn settle_fabric(&self) {
         let Some(fabric) = self.fabric.get() else { return };
-        self.lanes.hold_far(|_, _| true).iter().for_each(|lane| lane.far().pay());
+        self.lanes.hold_remote(|_, _| true).iter().for_each(|lane| lane.remote().pay());
         let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));
     }
@@ -256,8 +256,8 @@ impl Endpoint {
     /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.
     pub(super) fn leave_fabric(&self) {
         let Some(fabric) = self.fabric.get() else { return };
-        for lane in self.lanes.hold_far(|_, _| true).iter().filter(|lane| lane.far().link.is_up()) {
-            lane.far().say_side(lane.my_side());
+        for lane in self.lanes.hold_remote(|_, _| true).iter().filter(|lane| lane.remote().link.is_up()) {
+            lane.remote().say_side(lane.my_side());
         }
         let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));

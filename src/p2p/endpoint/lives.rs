@@ -115,8 +115,8 @@ impl Endpoint {
 
     /// Members of a communicator of whose deaths a peer has told.
     pub fn told_over(&self, lane: &Lane, context: &Context) -> impl Iterator<Item = u32> {
-        let far = lane.far().and_then(|far| far.broken());
-        told(context, |place| Some(lane.pair.life(place.unit, place.epoch))).chain(far)
+        let remote = lane.remote().and_then(|remote| remote.broken());
+        told(context, |place| Some(lane.pair.life(place.unit, place.epoch))).chain(remote)
     }
 
     /// Why nothing more is to be expected on this slot of a lane, if so. Ranks that agree with each other wait for the living only as
@@ -152,7 +152,7 @@ impl Endpoint {
     /// Tells those who wait for this rank in an agreement of whose death it has heard. The error of its own call.
     pub fn is_broken_by(&self, context: &Context, dead: u32) -> Error {
         let _ = self.say_life(context.place_of_life(), Life::Broken(dead));
-        self.say_broken_far(context, dead);
+        self.say_broken_remote(context, dead);
         self.member_died(context, dead)
     }
 
@@ -168,11 +168,11 @@ impl Endpoint {
     }
 
     /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
-    pub fn say_broken_far(&self, context: &Context, dead: u32) {
+    pub fn say_broken_remote(&self, context: &Context, dead: u32) {
         let hears = |rank: u32| how_lost(dead) != 0 || rank != dead;
         // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
-        let lanes = self.lanes.hold_far(|lane, _| lane.comm() == context.handle && hears(lane.world));
-        lanes.iter().for_each(|lane| lane.far().say_broken(dead));
+        let lanes = self.lanes.hold_remote(|lane, _| lane.comm() == context.handle && hears(lane.world));
+        lanes.iter().for_each(|lane| lane.remote().say_broken(dead));
         // And those who wait for this rank, which has had nothing for them so far.
         let has_lane = |rank: u32| lanes.iter().any(|lane| lane.world == rank);
         let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
@@ -189,7 +189,7 @@ impl Endpoint {
         let of_epoch = || self.contexts.place_of(epoch & 0xfff_ffff).filter(|place| place.epoch == epoch);
         let Some(place) = (if epoch == WORLD.epoch { Some(WORLD) } else { of_epoch() }) else { return };
         let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
-        // Either this sees that it is broken, or `say_broken_far` sees the peer's part: both look under the lock of the link's windows.
+        // Either this sees that it is broken, or `say_broken_remote` sees the peer's part: both look under the lock of the link's windows.
         let Life::Broken(dead) = Life::read(word.load(Ordering::Relaxed), epoch) else { return };
         // In the life in the world it also stands who is lost for another communicator, and may only be late.
         if epoch != WORLD.epoch || how_lost(dead) != 0 || self.is_dead(dead) {
@@ -207,7 +207,7 @@ impl Endpoint {
         let number = u64::from(epoch);
         let windows = [link.open_window(number, 0), link.open_window(number, FIRST_CHUNK + 1)];
         if let ([Some(page), Some(fronts)], Some(fabric), Some(card)) = (windows, self.fabric_here(), link.card.get()) {
-            Far::of(fabric, *card, number, (link.clone(), [page, fronts]), self.config.attach_s).say_broken(dead);
+            Remote::of(fabric, *card, number, (link.clone(), [page, fronts]), self.config.attach_s).say_broken(dead);
         }
     }
 

@@ -23,8 +23,8 @@ impl Endpoint {
             return Ok(lane);
         }
         let of_world = self.lane(context.group.world_rank(rank))?;
-        if of_world.far().is_some() {
-            return self.far_lane_of(context, rank, &of_world);
+        if of_world.remote().is_some() {
+            return self.remote_lane_of(context, rank, &of_world);
         }
         let lane = loop {
             let mut wiping = false;
@@ -64,7 +64,7 @@ impl Endpoint {
 
     /// The lane of this key, if it exists.
     fn find(&self, key: u64) -> Option<Used> {
-        self.lanes.find(key).map(Used::here).or_else(|| self.lanes.find_far(key))
+        self.lanes.find(key).map(Used::here).or_else(|| self.lanes.find_remote(key))
     }
 
     /// The world's lane to a peer, made at first contact.
@@ -74,7 +74,7 @@ impl Endpoint {
             return Ok(lane);
         }
         if self.is_elsewhere(peer)? {
-            return self.far_lane(peer);
+            return self.remote_lane(peer);
         }
         let known = if peer == self.rank { None } else { Some(self.contact(peer)?) };
         let lane = self.lanes.find_or_make(key, || {
@@ -118,7 +118,7 @@ impl Endpoint {
                     format!("shared memory with process {}, and copies by the kernel", peer.pid)
                 }
                 Some(peer) => format!("shared memory with process {}", peer.pid),
-                None if lane.far().is_some() => "RDMA".to_owned(),
+                None if lane.remote().is_some() => "RDMA".to_owned(),
                 None => "memory of its own".to_owned(),
             };
             let indices = lane.limit() as usize - SYSTEM_INDICES;

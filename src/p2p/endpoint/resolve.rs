@@ -45,8 +45,8 @@ impl Endpoint {
     /// So many indices both sides of a lane have.
     pub(super) fn common_indices(&self, lane: &Lane) -> usize {
         let mine = self.region.indices();
-        if let Some(far) = lane.far() {
-            return (mine.min(far.ask_indices().unwrap_or(0)) as usize).min(lane.most_indices());
+        if let Some(remote) = lane.remote() {
+            return (mine.min(remote.ask_indices().unwrap_or(0)) as usize).min(lane.most_indices());
         }
         let theirs = lane.peer.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
         (mine.min(theirs) as usize).min(lane.most_indices())

@@ -53,7 +53,7 @@ impl Endpoint {
         let _ = ep.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
         let _ = ep.fabric.set(fabric.clone());
         ep.region.header().state.store(ALIVE, Ordering::Release);
-        fabric.open(&Key::of(b"a simulated job's"), crate::p2p::far::hooks())?;
+        fabric.open(&Key::of(b"a simulated job's"), crate::p2p::remote::hooks())?;
         Ok(ep)
     }
 }

@@ -11,9 +11,9 @@ use crate::base::lock::lock;
 use crate::fabric::network::control::{FIRST_CHUNK, Fabric, Hooks, Terms, Who};
 use crate::fabric::network::room::PLACES_MOST;
 use crate::fabric::network::{Card, Choice};
-use crate::lane::far::{Call, Far, When, answer};
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::{Kind, Land};
+use crate::lane::remote::{Call, Remote, When, answer};
 use crate::p2p::endpoint::WORLD_EPOCH;
 
 /// From saying something to saying it again, at first and at most.
@@ -59,7 +59,7 @@ impl Errand {
 
 /// What the fabric's hooks look at.
 struct State {
-    far: Mutex<Option<Arc<Far>>>,
+    remote: Mutex<Option<Arc<Remote>>>,
     stage: AtomicU8,
     /// Messages that it has received in this life.
     taken: AtomicU64,
@@ -90,8 +90,8 @@ impl State {
     fn set(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
     }
-    fn far(&self) -> Option<Arc<Far>> {
-        lock(&self.far).clone()
+    fn remote(&self) -> Option<Arc<Remote>> {
+        lock(&self.remote).clone()
     }
 }
 
@@ -100,7 +100,7 @@ impl Ghost {
     pub fn new(common: &Arc<Common>, rank: u32) -> Ghost {
         let (port, before) = (Arc::new(Port::new(&common.device)), common.fresh());
         let state = Arc::new(State {
-            far: Mutex::default(),
+            remote: Mutex::default(),
             stage: AtomicU8::new(0),
             taken: AtomicU64::new(0),
             freed: AtomicBool::new(false),
@@ -134,15 +134,15 @@ impl Ghost {
     pub fn listens(&self) -> bool {
         match self.errand {
             Some(_) => self.state.stage() == Stage::Sent,
-            None => self.state.far().is_some(),
+            None => self.state.remote().is_some(),
         }
     }
     /// Is there one that it has not seen, or was its last one received, and there are more?
     pub fn has_come(&self, plan: &Plan) -> bool {
-        let Some(far) = self.state.far() else { return false };
+        let Some(remote) = self.state.remote() else { return false };
         let sent = self.errand.as_ref().map_or(plan.messages, |errand| errand.sent);
-        let goes_on = sent < plan.messages && far.link.is_up() && far.acked(slot_of(plan)) >= u64::from(sent);
-        goes_on || is_there(&far, slot_of(plan), self.state.taken() + 1)
+        let goes_on = sent < plan.messages && remote.link.is_up() && remote.acked(slot_of(plan)) >= u64::from(sent);
+        goes_on || is_there(&remote, slot_of(plan), self.state.taken() + 1)
     }
 
     /// Has nobody anything to do with it any more?
@@ -166,42 +166,42 @@ impl Ghost {
     /// Answers what it is sent, one message at a time. When it is to be looked at again.
     fn serve(&mut self, common: &Common, fabric: &Arc<Fabric>, leaving: bool, now: u64) -> u64 {
         let slot = slot_of(&common.plan);
-        let Some(far) = self.state.far() else {
+        let Some(remote) = self.state.remote() else {
             // Whoever is known has greeted, so it has said where its memory is.
             let known = fabric.links().into_iter().find_map(|link| {
                 let windows = [link.open_window(0, 0)?, link.open_window(0, FIRST_CHUNK + 1)?];
                 Some((lock(&common.cards).get(&link.peer).copied()?, link, windows))
             });
             let Some((card, link, windows)) = known.filter(|_| common.plan.answers) else { return now + IDLE_NS };
-            let far = Far::of(fabric, card, 0, (link, windows), PATIENCE.as_secs_f64());
-            *lock(&self.state.far) = Some(Arc::new(far));
+            let remote = Remote::of(fabric, card, 0, (link, windows), PATIENCE.as_secs_f64());
+            *lock(&self.state.remote) = Some(Arc::new(remote));
             self.state.set(Stage::Quiet);
             return now + SOON_NS;
         };
         let next = self.state.taken() + 1;
-        let come = far.landing(slot).filter(|(land, _)| land.is(next, WORLD_EPOCH));
+        let come = remote.landing(slot).filter(|(land, _)| land.is(next, WORLD_EPOCH));
         if let Some((_, [first, second, _])) = come {
             self.state.set(Stage::Sent);
-            if !far.is_ready(slot) {
+            if !remote.is_ready(slot) {
                 return now + SOON_NS;
             }
-            far.acknowledge(slot, next, When::WithNext);
-            let (land, words) = (Land::new(next, next, Kind::FarInline, 16, WORLD_EPOCH), [second, first]);
-            if far.land(slot, land, &words).is_err() {
+            remote.acknowledge(slot, next, When::WithNext);
+            let (land, words) = (Land::new(next, next, Kind::RemoteInline, 16, WORLD_EPOCH), [second, first]);
+            if remote.land(slot, land, &words).is_err() {
                 return now + SOON_NS;
             }
             self.state.taken.store(next, Ordering::Release);
         }
-        far.link.poll();
-        let quiet = !far.owes() && far.acked(slot) >= self.state.taken();
+        remote.link.poll();
+        let quiet = !remote.owes() && remote.acked(slot) >= self.state.taken();
         if quiet {
             self.state.set(Stage::Quiet);
         } else {
-            far.tend();
+            remote.tend();
         }
         if leaving {
             // What the other side still owes it sends before.
-            fabric.part(&far.link);
+            fabric.part(&remote.link);
         }
         now + if leaving || !quiet { SOON_NS } else { IDLE_NS }
     }
@@ -219,8 +219,8 @@ impl Ghost {
             }
             match fabric.greet(errand.to, &errand.card, 0, FIRST_CHUNK) {
                 Ok(Some(contact)) => {
-                    *lock(&self.state.far) =
-                        Some(Arc::new(Far::of(fabric, errand.card, 0, contact, PATIENCE.as_secs_f64())));
+                    *lock(&self.state.remote) =
+                        Some(Arc::new(Remote::of(fabric, errand.card, 0, contact, PATIENCE.as_secs_f64())));
                     self.state.set(Stage::Connects);
                 }
                 Ok(None) => {
@@ -238,49 +238,49 @@ impl Ghost {
                 }
             }
         }
-        let Some(far) = self.state.far() else { return now + IDLE_NS };
-        if let Some(why) = far.link.failure() {
+        let Some(remote) = self.state.remote() else { return now + IDLE_NS };
+        if let Some(why) = remote.link.failure() {
             common.is_in_trouble(self.rank, why);
             return now + IDLE_NS;
         }
         if self.state.stage() == Stage::Connects {
-            if !far.is_ready(slot) {
+            if !remote.is_ready(slot) {
                 return now + SOON_NS;
             }
             self.state.set(Stage::Sent);
         }
         if self.state.stage() == Stage::Sent {
             if errand.sent < common.plan.messages {
-                far.link.poll();
-                if far.acked(slot) < u64::from(errand.sent) || !far.is_ready(slot) {
+                remote.link.poll();
+                if remote.acked(slot) < u64::from(errand.sent) || !remote.is_ready(slot) {
                     return now + SOON_NS;
                 }
                 let words = common.plan.says(self.rank, errand.sent);
-                let land = Land::new(u64::from(errand.sent) + 1, 0, Kind::FarInline, 8 * words.len(), WORLD_EPOCH);
-                if far.land(slot, land, &words).is_err() {
+                let land = Land::new(u64::from(errand.sent) + 1, 0, Kind::RemoteInline, 8 * words.len(), WORLD_EPOCH);
+                if remote.land(slot, land, &words).is_err() {
                     return now + SOON_NS;
                 }
                 errand.sent += 1;
                 return now + SOON_NS;
             }
-            if !is_there(&far, slot, 1) {
-                far.link.poll();
+            if !is_there(&remote, slot, 1) {
+                remote.link.poll();
                 return now + SOON_NS;
             }
-            check_answer(common, &far, slot, self.rank, errand.sent - 1);
-            far.acknowledge(slot, 1, When::WithNext);
+            check_answer(common, &remote, slot, self.rank, errand.sent - 1);
+            remote.acknowledge(slot, 1, When::WithNext);
             self.state.taken.store(1, Ordering::Release);
             self.state.set(Stage::Answered);
         }
         if self.state.stage() == Stage::Answered {
-            far.tend();
-            if far.owes() || far.acked(slot) < u64::from(errand.sent) {
+            remote.tend();
+            if remote.owes() || remote.acked(slot) < u64::from(errand.sent) {
                 return now + SOON_NS;
             }
             self.state.set(Stage::Quiet);
         }
         if leaving {
-            fabric.part(&far.link);
+            fabric.part(&remote.link);
             return now + SOON_NS;
         }
         now + IDLE_NS
@@ -290,7 +290,7 @@ impl Ghost {
 impl Drop for Ghost {
     fn drop(&mut self) {
         // It holds the fabric, whose hooks hold it.
-        *lock(&self.state.far) = None;
+        *lock(&self.state.remote) = None;
     }
 }
 
@@ -298,8 +298,8 @@ fn slot_of(plan: &Plan) -> usize {
     SYSTEM_INDICES + plan.index
 }
 
-fn is_there(far: &Far, slot: usize, seq: u64) -> bool {
-    far.landing(slot).is_some_and(|(land, _)| land.is(seq, WORLD_EPOCH))
+fn is_there(remote: &Remote, slot: usize, seq: u64) -> bool {
+    remote.landing(slot).is_some_and(|(land, _)| land.is(seq, WORLD_EPOCH))
 }
 
 /// What its fabric asks of a ghost.
@@ -309,29 +309,29 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
     Hooks {
         on_number: Box::new(move |link, number| {
             let Some((call, of)) = Call::of(number) else { return };
-            match (call, to_tell.far()) {
-                (Call::Sleeps, Some(far)) if far.link.is_up() => far.confirm_sleep(),
-                (Call::Noted | Call::Wake, Some(far)) => far.set_noted(call == Call::Noted),
+            match (call, to_tell.remote()) {
+                (Call::Sleeps, Some(remote)) if remote.link.is_up() => remote.confirm_sleep(),
+                (Call::Noted | Call::Wake, Some(remote)) => remote.set_noted(call == Call::Noted),
                 (Call::Asks, _) => answer(link, of, |_| None),
                 _ => {}
             }
         }),
         moves_on: Box::new(|| ()),
         opened: Box::new(|_, _| ()),
-        came_up: Box::new(move |_| to_pay.far().iter().for_each(|far| far.pay_at_once())),
-        owes: Box::new(move |_| to_owe.far().is_some_and(|far| far.owes())),
-        settle: Box::new(move |_| to_settle.far().iter().for_each(|far| far.pay_at_once())),
-        close: Box::new(move |link| match to_close.far() {
-            Some(far) if std::ptr::eq(&*far.link, link) => {
-                (to_close.stage() == Stage::Quiet && !far.owes()).then_some(1)
+        came_up: Box::new(move |_| to_pay.remote().iter().for_each(|remote| remote.pay_at_once())),
+        owes: Box::new(move |_| to_owe.remote().is_some_and(|remote| remote.owes())),
+        settle: Box::new(move |_| to_settle.remote().iter().for_each(|remote| remote.pay_at_once())),
+        close: Box::new(move |link| match to_close.remote() {
+            Some(remote) if std::ptr::eq(&*remote.link, link) => {
+                (to_close.stage() == Stage::Quiet && !remote.owes()).then_some(1)
             }
             _ => Some(0),
         }),
         open: Box::new(|_| ()),
         free: Box::new(move |link| {
-            let mut far = lock(&to_free.far);
-            if far.as_ref().is_some_and(|far| std::ptr::eq(&*far.link, link)) {
-                *far = None;
+            let mut remote = lock(&to_free.remote);
+            if remote.as_ref().is_some_and(|remote| std::ptr::eq(&*remote.link, link)) {
+                *remote = None;
                 to_free.taken.store(0, Ordering::Release);
                 to_free.freed.store(true, Ordering::Release);
             }
@@ -346,8 +346,8 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
 }
 
 /// The answer says the words of the last message, the other way round.
-fn check_answer(common: &Common, far: &Far, slot: usize, rank: u32, last: u32) {
-    let told = far.landing(slot).map(|(_, [first, second, _])| [first, second]);
+fn check_answer(common: &Common, remote: &Remote, slot: usize, rank: u32, last: u32) {
+    let told = remote.landing(slot).map(|(_, [first, second, _])| [first, second]);
     let [first, second] = common.plan.says(rank, last);
     if told != Some([second, first]) {
         common.is_in_trouble(rank, &format!("has answered {told:x?}"));

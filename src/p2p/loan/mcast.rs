@@ -28,7 +28,7 @@ pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32)
     for ((used, slot), (part, generation)) in lanes.into_iter().zip(&parts) {
         let lane = used.lane();
         let words = claimed.words_of(*part, *generation);
-        let gone = if lane.far().is_some() {
+        let gone = if lane.remote().is_some() {
             let _ = crate::p2p::send::send_on(ep, lane, slot, data);
             true
         } else {

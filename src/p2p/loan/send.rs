@@ -117,7 +117,7 @@ fn send_slow(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, comm: i32, d
 /// `false`: it is sent, and nobody has it any more.
 fn send_on(ep: &'static Endpoint, claimed: &Claimed, lane: &'static Lane, slot: usize) -> Result<bool> {
     let data = claimed.bytes().into();
-    if lane.far().is_some() {
+    if lane.remote().is_some() {
         return crate::p2p::send::send_on(ep, lane, slot, data).map(|()| false);
     }
     if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {

@@ -42,7 +42,7 @@ impl Scene for Awaiting {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
-        self.lane.far().is_none().then(|| &self.lane.receiving(self.slot).1.rx)
+        self.lane.remote().is_none().then(|| &self.lane.receiving(self.slot).1.rx)
     }
     fn is_ordered(&self) -> bool {
         self.lane.is_ordered()

@@ -5,8 +5,8 @@ use super::*;
 impl Receiver {
     #[cold]
     pub(super) fn enter_chain(&self) -> bool {
-        if let Some(far) = self.far() {
-            let entered = self.enter_chain_far(far);
+        if let Some(remote) = self.remote() {
+            let entered = self.enter_chain_remote(remote);
             if entered {
                 self.set_flags(self.flags() | RECV_CHAIN);
             }
@@ -34,8 +34,8 @@ impl Receiver {
 
     #[inline(always)]
     pub(super) fn look_in_chain(&self) -> Option<Found> {
-        if let Some(far) = self.far() {
-            return self.look_in_far_chain(far).map(Found::Record);
+        if let Some(remote) = self.remote() {
+            return self.look_in_remote_chain(remote).map(Found::Record);
         }
         let side = self.lane.receive_side(self.slot);
         let (block, next) = (side.block.get(), side.next.get());
@@ -70,15 +70,15 @@ impl Receiver {
 
     /// The block of the chain will not be looked at again.
     pub(super) fn finish_block(&self) {
-        if let Some(far) = self.far() {
-            return self.finish_block_far(far);
+        if let Some(remote) = self.remote() {
+            return self.finish_block_remote(remote);
         }
         self.lane.receive_side(self.slot).block.get().finish_this();
     }
 
     pub(super) fn take_record(&self, word: u64) -> Result<usize> {
-        if let Some(far) = self.far() {
-            return self.take_far_record(far);
+        if let Some(remote) = self.remote() {
+            return self.take_remote_record(remote);
         }
         let side = self.lane.receive_side(self.slot);
         let (block, at) = (side.block.get(), side.next.get());

@@ -56,13 +56,13 @@ impl Receiver {
             Found::Landing(land) => {
                 let mine = self.mine();
                 mine.acknowledge(self.seq, mine.rx.load(Ordering::Relaxed) & 0xff);
-                if let Some(far) = self.far() {
-                    self.acknowledge_far(far, Some(land));
+                if let Some(remote) = self.remote() {
+                    self.acknowledge_remote(remote, Some(land));
                 }
             }
-            Found::Record(_) if self.far().is_some() => {
-                if let Some(far) = self.far() {
-                    self.acknowledge_far(far, None);
+            Found::Record(_) if self.remote().is_some() => {
+                if let Some(remote) = self.remote() {
+                    self.acknowledge_remote(remote, None);
                 }
             }
             Found::Record(_) => {
@@ -98,8 +98,8 @@ impl Receiver {
             self.finish_block();
             self.set_flags(self.flags() & !RECV_CHAIN);
         }
-        if let Some(far) = self.far() {
-            return self.take_far_landing(far);
+        if let Some(remote) = self.remote() {
+            return self.take_remote_landing(remote);
         }
         let len = words[0] as usize;
         let n = len.min(self.cap);
@@ -148,7 +148,7 @@ impl Receiver {
             Some(Kind::Coop) => self.share(n, words[1])?,
             Some(Kind::Pull) => self.pull(n, words[1])?,
             Some(Kind::Loan) => return self.take_loan(words),
-            Some(Kind::Link | Kind::FarInline | Kind::FarAnnex) | None => {
+            Some(Kind::Link | Kind::RemoteInline | Kind::RemoteAnnex) | None => {
                 return Err(self.garbled("a landing"));
             }
         }
@@ -186,7 +186,7 @@ impl Receiver {
             Found::Landing(land)
                 if matches!(
                     Kind::from_number(land.kind()),
-                    Some(Kind::Inline | Kind::Split | Kind::OwnSplit | Kind::FarInline)
+                    Some(Kind::Inline | Kind::Split | Kind::OwnSplit | Kind::RemoteInline)
                 ) =>
             {
                 land.inline_len()
@@ -201,8 +201,8 @@ impl Receiver {
             }
             Found::Record(word) if word >> 40 < LONG_LENGTH => (word >> 40) as usize,
             Found::Record(_) => {
-                if let Some(far) = self.far() {
-                    return self.far_record_len(far);
+                if let Some(remote) = self.remote() {
+                    return self.remote_record_len(remote);
                 }
                 let side = self.lane.receive_side(self.slot);
                 side.block.get().record(side.next.get() + 8).load(Ordering::Relaxed) as usize

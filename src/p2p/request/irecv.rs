@@ -129,8 +129,8 @@ pub(in crate::p2p) fn begin(receiver: &Receiver) -> Result<()> {
         // SYNC POINT: pairs with the sender's look at the sleep byte after publishing.
         rx.store(rx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
         ep.order_event(event, || lane.is_ordered());
-        if let Some(far) = lane.far() {
-            far.fall_asleep();
+        if let Some(remote) = lane.remote() {
+            remote.fall_asleep();
         }
         if receiver.look().is_some() {
             event.signal();
@@ -278,7 +278,7 @@ fn complete(
         }
         Some(found) => receiver.take(found),
         None if !wait => {
-            lane.far().inspect(|far| receiver.goes_on(far));
+            lane.remote().inspect(|remote| receiver.goes_on(remote));
             ep.meanwhile(lane);
             return match lane.gone() {
                 None => Ok(false),
@@ -344,8 +344,8 @@ pub(in crate::p2p) fn cancel(ep: &'static Endpoint, lane: &'static Lane, slot: u
 pub(in crate::p2p) fn take_back(receiver: &Receiver) -> bool {
     let (lane, slot) = (receiver.lane, receiver.slot);
     withdraw(lane, slot);
-    if let Some(far) = lane.far() {
-        return crate::p2p::far::take_back(receiver, far);
+    if let Some(remote) = lane.remote() {
+        return crate::p2p::remote::take_back(receiver, remote);
     }
     // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or we see its mark. Who puts has a fence where this side said at
     // its start that it may not call.

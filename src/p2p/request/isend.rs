@@ -61,7 +61,7 @@ pub(in crate::p2p) fn isend_on(
     let len = data.len_checked()?;
     let progress = lane.progress(slot);
     // A window of requests goes over its indices in order.
-    if let Some((ahead, _)) = lane.near(progress, slot, AHEAD).filter(|_| lane.far().is_none()) {
+    if let Some((ahead, _)) = lane.near(progress, slot, AHEAD).filter(|_| lane.remote().is_none()) {
         prefetch(lane.posting_there(ahead));
         prefetch_to_write(lane.sending(ahead).0);
     }
@@ -104,9 +104,9 @@ pub(in crate::p2p) fn isend_on(
         let mark = &lane.head(lane.out, slot).mark;
         lane.touch(slot);
         mark.store(sender.seq << 2 | WANTS, Ordering::Relaxed);
-        if let Some(far) = lane.far() {
+        if let Some(remote) = lane.remote() {
             // Before the announcement: who finds that looks for this.
-            far.mark(slot, sender.seq, calls(far));
+            remote.mark(slot, sender.seq, calls(remote));
         }
         doorbell::light_barrier();
         if lane.is_subscribed() {
@@ -118,10 +118,10 @@ pub(in crate::p2p) fn isend_on(
         ep.waiting_sends.add(lane, slot);
     }
     if state == SendState::Waits
-        && let Some(far) = lane.far().filter(|far| calls(far))
+        && let Some(remote) = lane.remote().filter(|remote| calls(remote))
     {
         // In the list first: the peer's call comes to the fabric's thread, which moves on what it finds there.
-        far.call(Call::Marks);
+        remote.call(Call::Marks);
     }
     if state != SendState::Sent {
         arm_send(ep, lane, slot, state, len);
@@ -130,8 +130,8 @@ pub(in crate::p2p) fn isend_on(
 }
 
 /// Does a peer have to call for a pending send when it posts? Where this process does the network's part, it sees the posting come.
-fn calls(far: &Far) -> bool {
-    !far.link.limits().is_driven
+fn calls(remote: &Remote) -> bool {
+    !remote.link.limits().is_driven
 }
 
 /// With an event descriptor, asks the receiver to ring when it posts or acknowledges.
@@ -145,8 +145,8 @@ fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: Send
         any_index::want_posting(lane);
     }
     ep.order_event(event, || lane.is_ordered());
-    if let Some(far) = lane.far() {
-        far.fall_asleep();
+    if let Some(remote) = lane.remote() {
+        remote.fall_asleep();
     }
     let published = state != SendState::Waits;
     let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;

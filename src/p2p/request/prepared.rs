@@ -144,8 +144,8 @@ fn what(ep: &'static Endpoint, run: Run, (comm, peer, index): (i32, i32, i32), m
     let len = Layout::from(run).len_checked()?;
     let (used, slot) = find(ep, comm, peer, index)?;
     // What is prepared stays so.
-    let lane = if used.far().is_some() { used.for_good() } else { used.lane() };
-    let short = lane.far().is_none() && len <= most && !run.is_nowhere();
+    let lane = if used.remote().is_some() { used.for_good() } else { used.lane() };
+    let short = lane.remote().is_none() && len <= most && !run.is_nowhere();
     Ok(What { lane, short: short.then_some(lane), slot, run })
 }
 

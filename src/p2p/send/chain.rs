@@ -28,14 +28,14 @@ impl Sender {
         let Some(block) = block.or_else(|| {
             // Between nodes a posted message goes straight into its buffer, if it can be put there, and if that is known: a receive of any
             // index has told of none.
-            (posted && (self.claimed || self.lane.far().is_none_or(|far| self.is_to_be_fetched(far))))
+            (posted && (self.claimed || self.lane.remote().is_none_or(|remote| self.is_to_be_fetched(remote))))
                 .then(|| spool.take_beyond(self.lane.comm(), need, self.len))?
         }) else {
             return false;
         };
         side.block.set(block);
-        let far = self.lane.far().map(|far| (far, self.far_keys(far, block)));
-        if let Some((_, None)) = far {
+        let remote = self.lane.remote().map(|remote| (remote, self.remote_keys(remote, block)));
+        if let Some((_, None)) = remote {
             spool.give_back(block);
             side.block.set(BlockRef::NONE);
             return false;
@@ -44,22 +44,22 @@ impl Sender {
         self.sign(header);
         // Not part of a chain.
         header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
-        if far.is_none() {
+        if remote.is_none() {
             // Before the payload: a change of what threads share waits for all stores before it.
             self.lane.count_taken(self.slot, WayTaken::Spool, self.len);
             self.lane.count_apart(self.slot);
         }
         let at = block.at + BLOCK_HEADER as u64;
         self.write_payload(at);
-        if let Some((far, Some(keys))) = far
-            && !self.publish_spooled_far(far, at + self.payload_at(), keys)
+        if let Some((remote, Some(keys))) = remote
+            && !self.publish_spooled_remote(remote, at + self.payload_at(), keys)
         {
             return false;
         }
         self.lane.count_spooled(self.slot);
         side.spooled_landing.set(self.seq);
         self.lane.note_spooled(self.slot);
-        if far.is_none() {
+        if remote.is_none() {
             self.land(Kind::Spooled, self.len as u64, at + self.payload_at());
             traced!(self.lane.note_sent(self.slot, WayTaken::Spool.name(), self.len, self.seq));
             self.after_counting();
@@ -110,8 +110,8 @@ impl Sender {
         if !chained || !self.append() {
             let need = record_bytes(self.record_len());
             let Some(block) = self.next_block(need) else { return false };
-            let far = self.lane.far().map(|far| (far, self.far_keys(far, block)));
-            if let Some((_, None)) = far {
+            let remote = self.lane.remote().map(|remote| (remote, self.remote_keys(remote, block)));
+            if let Some((_, None)) = remote {
                 spool.give_back(block);
                 return false;
             }
@@ -125,7 +125,7 @@ impl Sender {
             if chained {
                 let link = side.block.get().at + side.used.get();
                 let (mut at, mut length) = (block.at, 8);
-                if let Some((_, Some(keys))) = far {
+                if let Some((_, Some(keys))) = remote {
                     (at, length) =
                         (spool.bytes(block.at) as u64, (block.size as usize / 256).min(LONG_LENGTH as usize - 1));
                     self.word(link + 16).store(keys, Ordering::Relaxed);
@@ -145,8 +145,8 @@ impl Sender {
                 let sleep = tx.load(Ordering::Relaxed) & 0xff;
                 // SYNC POINT: pairs with the receiver's acquire of `tx`.
                 tx.store(word24(self.seq, sleep), Ordering::Release);
-                if let Some((far, Some(keys))) = far {
-                    told = self.begin_chain_far(far, block, keys);
+                if let Some((remote, Some(keys))) = remote {
+                    told = self.begin_chain_remote(remote, block, keys);
                 }
                 self.set_flags(self.flags() | SEND_CHAIN);
             }
@@ -154,20 +154,20 @@ impl Sender {
             side.used.set((BLOCK_HEADER + need) as u64);
             self.lane.note_spooled(self.slot);
         }
-        if let Some(far) = self.lane.far()
-            && !(told && far.tail(self.slot, self.seq).is_ok())
+        if let Some(remote) = self.lane.remote()
+            && !(told && remote.tail(self.slot, self.seq).is_ok())
         {
             return false;
         }
         self.lane.count_spooled(self.slot);
-        let way = match self.lane.far() {
+        let way = match self.lane.remote() {
             _ if self.loan.is_some() => WayTaken::Loan,
             None if self.is_short() => WayTaken::Short,
             None => WayTaken::Spool,
-            Some(_) if self.is_short() => WayTaken::FarShort,
-            Some(_) => WayTaken::FarSpool,
+            Some(_) if self.is_short() => WayTaken::RemoteShort,
+            Some(_) => WayTaken::RemoteSpool,
         };
-        if !matches!(way, WayTaken::Short | WayTaken::FarShort) {
+        if !matches!(way, WayTaken::Short | WayTaken::RemoteShort) {
             self.lane.count_apart(self.slot);
         }
         self.sent(way);

@@ -121,7 +121,7 @@ impl Sender {
             posted,
             synchronous,
             short,
-            by_spool: posted && (self.fits_nowhere() || self.lane.far().is_some()),
+            by_spool: posted && (self.fits_nowhere() || self.lane.remote().is_some()),
             exchanged: self.request && !short && !posted && self.is_exchanged() && self.consumed_all(),
             consumed: short && synchronous && self.consumed_all(),
             request: self.request,

@@ -7,27 +7,27 @@ impl Sender {
     /// Sends a short message without waiting. `false`: the spool has no room.
     pub fn place_short(&mut self) -> bool {
         let flags = self.flags();
-        if let Some(far) = self.lane.far()
-            && self.by_annex(far)
+        if let Some(remote) = self.lane.remote()
+            && self.by_annex(remote)
         {
             return true;
         }
         if flags & SEND_CHAIN != 0 {
-            let stays = match self.lane.far() {
+            let stays = match self.lane.remote() {
                 None => !self.lane.progress(self.slot).is_two_way() || !self.consumed_soon(),
                 // Every record of a chain costs its receiver a fetch.
-                Some(far) => !self.consumed_far(far),
+                Some(remote) => !self.consumed_remote(remote),
             };
             if stays && !self.ends_chain() {
                 return self.chain();
             }
             // The traffic goes both ways again: back to the landing, where a message costs one line.
             self.leave_chain();
-        } else if !self.lane.far().map_or_else(|| self.consumed_all(), |far| self.consumed_far(far)) {
+        } else if !self.lane.remote().map_or_else(|| self.consumed_all(), |remote| self.consumed_remote(remote)) {
             return self.chain();
         }
-        if let Some(far) = self.lane.far() {
-            return self.place_far(far);
+        if let Some(remote) = self.lane.remote() {
+            return self.place_remote(remote);
         }
         if let Some([first, second]) = self.loan {
             self.publish(WayTaken::Loan, Kind::Loan, first, second);

@@ -20,7 +20,7 @@ impl Sender {
     #[cfg(feature = "trace")]
     fn way_in_words(&self, way: WayTaken) -> &'static str {
         match way {
-            WayTaken::Short | WayTaken::FarShort if self.flags() & SEND_CHAIN != 0 => "overflow queue",
+            WayTaken::Short | WayTaken::RemoteShort if self.flags() & SEND_CHAIN != 0 => "overflow queue",
             WayTaken::Short if self.len <= INLINE_BYTES => "inline",
             WayTaken::Short => "eager slot",
             way => way.name(),
@@ -30,7 +30,7 @@ impl Sender {
     /// The message is published: it counts.
     pub fn sent(&self, way: WayTaken) {
         match way {
-            WayTaken::Short | WayTaken::FarShort => {}
+            WayTaken::Short | WayTaken::RemoteShort => {}
             WayTaken::Loan => self.lane.count_loan(self.slot, self.len),
             _ => self.lane.count_taken(self.slot, way, self.len),
         }
@@ -44,9 +44,11 @@ impl Sender {
             self.lane.touch(self.slot);
         }
         self.lane.count_sent(self.lane.progress(self.slot), self.seq, self.len);
-        match self.lane.far() {
+        match self.lane.remote() {
             None => after_publish(self.lane, self.slot, self.theirs()),
-            Some(far) if far.is_subscribed() && holds(Rule::Announced) => any_index::announce(self.lane, self.slot),
+            Some(remote) if remote.is_subscribed() && holds(Rule::Announced) => {
+                any_index::announce(self.lane, self.slot)
+            }
             Some(_) => {}
         }
     }

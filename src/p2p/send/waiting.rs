@@ -47,7 +47,7 @@ impl Scene for Waiting {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
-        (!self.midway && self.lane.far().is_none()).then(|| &self.lane.sending(self.slot).0.tx)
+        (!self.midway && self.lane.remote().is_none()).then(|| &self.lane.sending(self.slot).0.tx)
     }
     fn is_ordered(&self) -> bool {
         self.lane.is_ordered()
@@ -72,7 +72,7 @@ impl Scene for Waiting {
         self.lane.tend_within_ns()
     }
     fn fall_asleep(&self) -> bool {
-        if self.lane.far().is_none() && self.synchronous() {
+        if self.lane.remote().is_none() && self.synchronous() {
             any_index::want_posting(self.lane);
         }
         let word = self.sleep_word();

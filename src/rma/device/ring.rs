@@ -4,19 +4,19 @@
 //! number that wakes the owner's thread. (Acquisition of a buffer by remote atomics; what a slot holds is whole when its sum fits.)
 //!
 //! A sender that dies with a ticket leaves a slot empty, behind which nothing is served. So each writes down which tickets it has, and while
-//! it draws one ([`FarStakes`]); and an owner that finds a slot empty, and connections that have failed, asks those that are left. An answer
+//! it draws one ([`RemoteStakes`]); and an owner that finds a slot empty, and connections that have failed, asks those that are left. An answer
 //! comes behind what its sender has written, so if nobody has the ticket, and the slot is still empty, it was a dead one's.
 
 use std::sync::atomic::Ordering;
 
-use super::{Device, Far};
+use super::{Device, Remote};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::fabric::network::Change;
 use crate::fabric::network::link::COMMANDED;
-use crate::lane::far::{Ask, Asked, sum};
+use crate::lane::remote::{Ask, Asked, sum};
 use crate::p2p::COMM_WORLD;
-use crate::p2p::any_source::far::FarStakes;
+use crate::p2p::any_source::remote::RemoteStakes;
 use crate::p2p::endpoint::Endpoint;
 
 /// Words of a command.
@@ -32,28 +32,28 @@ impl Device {
     }
 
     /// Draws the next ticket of this rank's share of a rank's ring; it is to be put or given up.
-    pub fn draw(&self, stakes: &FarStakes, far: &Far) -> Result<u64> {
-        let (ring, owner) = (far.word(far.plan.sent(far.share)), far.link.peer);
+    pub fn draw(&self, stakes: &RemoteStakes, remote: &Remote) -> Result<u64> {
+        let (ring, owner) = (remote.word(remote.plan.sent(remote.share)), remote.link.peer);
         stakes.begin(owner, ring.addr);
-        let drawn = self.change(far, ring, Change::Add(1));
+        let drawn = self.change(remote, ring, Change::Add(1));
         stakes.hold(owner, ring.addr, drawn.as_ref().ok().copied());
         drawn
     }
 
     /// A ticket is used, or will never be: the connection has failed.
-    pub fn give_up(&self, stakes: &FarStakes, far: &Far, ticket: u64) {
-        stakes.end(far.link.peer, far.word(far.plan.sent(far.share)).addr, ticket);
+    pub fn give_up(&self, stakes: &RemoteStakes, remote: &Remote, ticket: u64) {
+        stakes.end(remote.link.peer, remote.word(remote.plan.sent(remote.share)).addr, ticket);
     }
 
     /// Puts a command under a ticket into a rank's ring. `false`: there is no room yet.
-    pub fn put(&self, far: &Far, ticket: u64, words: [u64; WORDS]) -> Result<bool> {
-        let plan = far.plan;
-        if ticket >= far.room.load(Ordering::Relaxed) {
+    pub fn put(&self, remote: &Remote, ticket: u64, words: [u64; WORDS]) -> Result<bool> {
+        let plan = remote.plan;
+        if ticket >= remote.room.load(Ordering::Relaxed) {
             let mut freed = [0];
-            self.read(far, far.word(plan.freed(far.share)), &mut freed)?;
+            self.read(remote, remote.word(plan.freed(remote.share)), &mut freed)?;
             // What it says wrongly of its room concerns its own ring.
             let room = freed[0].saturating_add(plan.each());
-            far.room.fetch_max(room, Ordering::Relaxed);
+            remote.room.fetch_max(room, Ordering::Relaxed);
             if ticket >= room {
                 return Ok(false);
             }
@@ -61,8 +61,8 @@ impl Device {
         let mut slot = [0u64; SLOT_WORDS];
         slot[..WORDS].copy_from_slice(&words);
         slot[WORDS] = sum(ticket.wrapping_add(1), &words);
-        let (at, number) = (plan.slot(far.share, ticket), || Some(COMMANDED));
-        far.link.write_with(far.card.block, at, number, |record| record.put(&slot[..=WORDS]))?;
+        let (at, number) = (plan.slot(remote.share, ticket), || Some(COMMANDED));
+        remote.link.write_with(remote.card.block, at, number, |record| record.put(&slot[..=WORDS]))?;
         Ok(true)
     }
 
@@ -100,7 +100,8 @@ impl Device {
             let lane = ep.context(COMM_WORLD).and_then(|world| ep.lane_of(world, link.peer as i32));
             let Ok(lane) = lane else { return false };
             let until = now_ns() + ANSWER_NS;
-            let answer = lane.far().and_then(|far| far.ask_for(asked, || lane.gone().is_none() && now_ns() < until));
+            let answer =
+                lane.remote().and_then(|remote| remote.ask_for(asked, || lane.gone().is_none() && now_ns() < until));
             match answer {
                 Some(None) => {}
                 // It has it.
@@ -114,10 +115,10 @@ impl Device {
     }
 
     /// Answers a rank's command.
-    pub fn reply(&self, far: &Far, place: usize, word: u64, value: u64) -> Result<()> {
+    pub fn reply(&self, remote: &Remote, place: usize, word: u64, value: u64) -> Result<()> {
         let reply = [word, value, sum(word, &[value])];
-        let (at, number) = (far.plan.reply(place), || Some(COMMANDED));
-        far.link.write_with(far.card.block, at, number, |record| record.put(&reply)).map(|_| ())
+        let (at, number) = (remote.plan.reply(place), || Some(COMMANDED));
+        remote.link.write_with(remote.card.block, at, number, |record| record.put(&reply)).map(|_| ())
     }
 
     /// The reply at a place: its word and value, if it is whole.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use super::{Device, Far, Reach, lock};
+use super::{Device, Reach, Remote, lock};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::network::{Change, Place};
 use crate::rma::record::Entry;
@@ -27,7 +27,7 @@ pub(in crate::rma) struct Table {
 
 impl Device {
     /// What is kept of a rank's table; from here on the rank knows it.
-    fn table_of(&self, far: &Far, rank: u32) -> Result<Arc<Table>> {
+    fn table_of(&self, remote: &Remote, rank: u32) -> Result<Arc<Table>> {
         let mut held = lock(&self.held);
         if let Some(table) = held.get(&rank) {
             return Ok(table.clone());
@@ -37,10 +37,10 @@ impl Device {
             unused.and_then(|rank| held.remove(&rank));
         }
         // Under the lock: who is asked to discard in the meantime waits for it, and finds the table.
-        let (word, bit) = (far.word(far.plan.holders() + self.rank as usize / 64 * 8), 1u64 << (self.rank % 64));
+        let (word, bit) = (remote.word(remote.plan.holders() + self.rank as usize / 64 * 8), 1u64 << (self.rank % 64));
         // Only this rank sets its bit, and only the owner clears it.
-        if self.change(far, word, Change::Add(0))? & bit == 0 {
-            self.change(far, word, Change::Add(bit))?;
+        if self.change(remote, word, Change::Add(0))? & bit == 0 {
+            self.change(remote, word, Change::Add(bit))?;
         }
         let table = Arc::new(Table::default());
         held.insert(rank, table.clone());
@@ -48,17 +48,17 @@ impl Device {
     }
 
     /// Words of an entry: life, first byte, length, keys.
-    fn entry(&self, far: &Far, table: &Table, n: u32, anew: bool) -> Result<[u64; 4]> {
+    fn entry(&self, remote: &Remote, table: &Table, n: u32, anew: bool) -> Result<[u64; 4]> {
         let chunk = n / CHUNK as u32;
         if let Some(kept) = lock(&table.chunks).get(&chunk).filter(|_| !anew) {
             return Ok(kept[n as usize % CHUNK]);
         }
         let mut words = [0u64; CHUNK * 4];
         let place = Place {
-            addr: far.card.table.addr + u64::from(chunk) * (CHUNK * size_of::<Entry>()) as u64,
-            rkey: far.card.table.rkey,
+            addr: remote.card.table.addr + u64::from(chunk) * (CHUNK * size_of::<Entry>()) as u64,
+            rkey: remote.card.table.rkey,
         };
-        self.read(far, place, &mut words)?;
+        self.read(remote, place, &mut words)?;
         let fresh: Box<[[u64; 4]]> = words.chunks_exact(4).map(|w| [w[0], w[1], w[2], w[3]]).collect();
         let entry = fresh[n as usize % CHUNK];
         lock(&table.chunks).insert(chunk, fresh);
@@ -102,16 +102,16 @@ impl Rma {
         writes: bool,
         what: &str,
     ) -> Result<Reach> {
-        let (device, far) = self.far(view)?;
-        if let Some(why) = far.gone() {
+        let (device, remote) = self.remote(view)?;
+        if let Some(why) = remote.gone() {
             return Err(self.peer_error(view.rank, why, what));
         }
-        let table = device.table_of(far, view.rank)?;
+        let table = device.table_of(remote, view.rank)?;
         let n = self.split.key(ga);
         let mut looked = false;
         loop {
             // What is not there in the copy may have come since it was made.
-            let [life, base, have, keys] = device.entry(far, &table, n, looked)?;
+            let [life, base, have, keys] = device.entry(remote, &table, n, looked)?;
             match self.judge([life, base, have], ga, n, self.split.offset(ga), len, what) {
                 Ok((addr, _)) if writes && life & Entry::READ_ONLY != 0 => {
                     let text = format!(

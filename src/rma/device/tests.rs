@@ -17,7 +17,7 @@ fn a_block_has_room_for_all() {
         let plan = Plan { slots, shares, size };
         let mut at: Vec<(usize, usize)> = (0..shares).flat_map(|k| [(plan.sent(k), 8), (plan.freed(k), 8)]).collect();
         at.extend([(plan.claim(), 8), (plan.told(), 16), (plan.holders(), size.div_ceil(64) * 8)]);
-        at.extend((0..FAR_REPLIES).map(|n| (plan.reply(n), REPLY)));
+        at.extend((0..REMOTE_REPLIES).map(|n| (plan.reply(n), REPLY)));
         at.extend((0..shares).flat_map(|k| (0..plan.each()).map(move |t| (plan.slot(k, t), SLOT))));
         at.sort_unstable();
         assert!(at.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0), "{plan:?}");

@@ -50,7 +50,7 @@ pub(in super::super) struct Sent {
     pub bytes: u32,
     pub reply: u16,
     /// By the device.
-    pub far: bool,
+    pub remote: bool,
 }
 
 /// What an operation has with a rank of another node.

@@ -15,7 +15,7 @@ use crate::base::error::Result;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
-use crate::fabric::network::control::{ANNEX_CHUNK, ANNEXES_MOST, CHUNKS_MOST, FAR_ANNEX_BYTES, FIRST_CHUNK};
+use crate::fabric::network::control::{ANNEX_CHUNK, ANNEXES_MOST, CHUNKS_MOST, FIRST_CHUNK, REMOTE_ANNEX_BYTES};
 use crate::fabric::network::device::{Access, Place};
 use crate::fabric::network::handshake::State;
 use crate::fabric::network::region::{Domain, Ground};
@@ -135,7 +135,7 @@ impl Told {
 
 /// Bytes of a chunk of this number, where those of the fronts have so many.
 fn bytes_of(chunk: u32, bytes: [usize; 2]) -> usize {
-    if chunk == ANNEX_CHUNK { FAR_ANNEX_BYTES } else { bytes[1] }
+    if chunk == ANNEX_CHUNK { REMOTE_ANNEX_BYTES } else { bytes[1] }
 }
 
 impl Windows {

@@ -66,8 +66,8 @@ impl Trial {
             let least = &mut self.took[(how == Copying::Past) as usize];
             *least = Some(least.map_or(spent, |before| before.min(spent)));
         } else if how == Copying::Cached && self.slow < Trial::ENOUGH {
-            let far_longer = self.took[1].is_some_and(|past| spent > 2 * past);
-            self.slow = if far_longer { self.slow + 1 } else { 0 };
+            let remote_longer = self.took[1].is_some_and(|past| spent > 2 * past);
+            self.slow = if remote_longer { self.slow + 1 } else { 0 };
         }
     }
 }

@@ -31,7 +31,7 @@ use std::ops::Range;
 
 use super::held::LEFT;
 use super::record::children;
-use crate::base::config::FarMcastWay;
+use crate::base::config::RemoteMcastWay;
 use crate::base::topology::Topology;
 use crate::p2p::endpoint::Endpoint;
 
@@ -61,16 +61,16 @@ impl Form {
     pub(super) fn choose(ep: &Endpoint, size: usize, leaders: usize, behind: Option<Form>) -> Form {
         let row = ep.crossovers(leaders);
         let flat = |most: usize| size < most && leaders <= FLAT_MOST && behind.is_none();
-        match ep.config.far_mcast {
+        match ep.config.remote_mcast {
             _ if behind == Some(Form::Chain) => Form::Chain,
-            FarMcastWay::Flat if flat(usize::MAX) => Form::Flat,
-            FarMcastWay::Auto if flat(row.mcast_tree) && ep.topology.is_none() => Form::Flat,
-            FarMcastWay::Flat => Form::Tree,
-            FarMcastWay::Tree => Form::Tree,
-            FarMcastWay::Chain => Form::Chain,
-            FarMcastWay::Ring => Form::Ring,
-            FarMcastWay::Doubling => Form::Doubling,
-            FarMcastWay::Auto => match size {
+            RemoteMcastWay::Flat if flat(usize::MAX) => Form::Flat,
+            RemoteMcastWay::Auto if flat(row.mcast_tree) && ep.topology.is_none() => Form::Flat,
+            RemoteMcastWay::Flat => Form::Tree,
+            RemoteMcastWay::Tree => Form::Tree,
+            RemoteMcastWay::Chain => Form::Chain,
+            RemoteMcastWay::Ring => Form::Ring,
+            RemoteMcastWay::Doubling => Form::Doubling,
+            RemoteMcastWay::Auto => match size {
                 n if n >= row.mcast_chain => Form::Chain,
                 n if n >= row.mcast_ring => Form::Ring,
                 n if n >= row.mcast_doubling => Form::Doubling,

@@ -17,7 +17,7 @@ use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::fabric::network::Place;
-use crate::lane::far::{Ask, Asked};
+use crate::lane::remote::{Ask, Asked};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -163,14 +163,14 @@ impl<'a> Gathering<'a> {
             source.found = Found::Gone;
             return None;
         };
-        let far = lane.remote();
+        let remote = lane.expect_remote();
         // Its thread answers at once, unless its process is stopped.
         let until = now_ns() + ANSWER_NS;
-        let goes_on = || now_ns() < until && !leader.ep.is_dead(source.rank) && far.link.failure().is_none();
-        let answer = far.ask_for(asked, goes_on);
+        let goes_on = || now_ns() < until && !leader.ep.is_dead(source.rank) && remote.link.failure().is_none();
+        let answer = remote.ask_for(asked, goes_on);
         source.found = match answer {
             Some(Some([addr, words])) => {
-                Found::There(Rc::new(Holder::Far(lane, Place { addr, rkey: words as u32 })), words >> 32)
+                Found::There(Rc::new(Holder::Remote(lane, Place { addr, rkey: words as u32 })), words >> 32)
             }
             Some(None) => Found::At(now_ns() + PAUSES_NS[1] / 2),
             None => Found::Gone,
@@ -222,10 +222,10 @@ impl<'a> Gathering<'a> {
         let at = left_at(self.have.len());
         for source in &self.sources {
             if let Found::There(holder, slot) = &source.found
-                && let Holder::Far(lane, place) = &**holder
+                && let Holder::Remote(lane, place) = &**holder
             {
                 // One that cannot be told is told by this leader's death, or is gone itself.
-                let link = &lane.remote().link;
+                let link = &lane.expect_remote().link;
                 let _ = link.write_with(*place, at + 8 * *slot as usize, || None, |record| record.put(&[1]));
             }
         }

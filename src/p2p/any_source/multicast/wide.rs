@@ -7,13 +7,13 @@
 //! its block how much is there; they fetch what is, so all of a chain fetch at the same time. For a message in parts see `multicast/gather.rs`.
 //!
 //! ```text
-//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | ready | parts | the group's bitmap | readers | data ]
+//!   block of master or leader:  [ as within a node | local | remote | whole, whole remote | parent | ready | parts | the group's bitmap | readers | data ]
 //!
 //!   leader's node has its data         ─▶ parent: one unit
 //!   leader's children have all theirs  ─▶ parent: another unit
 //! ```
-//! So acknowledgements go up the tree, each by whoever comes last: a member of the node, or a process of another node that brings `far` to its
-//! whole and goes on with the parent's, whose place stands in the block. `near` is counted by processors of the block's node, `far` by devices
+//! So acknowledgements go up the tree, each by whoever comes last: a member of the node, or a process of another node that brings `remote` to its
+//! whole and goes on with the parent's, whose place stands in the block. `local` is counted by processors of the block's node, `remote` by devices
 //! only. Nobody waits for others: a member that has its data returns. A leader's block is free when both counts are whole, which it looks
 //! after when it comes by; the master's multicast is complete then.
 
@@ -47,14 +47,14 @@ of_atomics! { Record:
     #[repr(C, align(64))]
     pub(super) struct Wide {
         /// Units counted by processors of this node.
-        pub(super) near: AtomicU64,
+        pub(super) local: AtomicU64,
         /// Units counted by devices.
-        far: AtomicU64,
+        remote: AtomicU64,
         /// Units in all.
         whole: AtomicU64,
         /// Units of devices, after which something is to be said to the parent; the master's: never, [`NOBODY`], or [`FLAT`]: leaders have
         /// words of their own, in the place of readers.
-        whole_far: AtomicU64,
+        whole_remote: AtomicU64,
         /// The parent: rank in the world << 32 | key of its block; [`NOBODY`]: this is the master's.
         parent: AtomicU64,
         /// Where its wide record is: in its spool, and the address. With the former, from bit [`FLAT_AT`] on, 1 + the leader's number where it
@@ -74,9 +74,11 @@ const_assert!((SPOOL_WINDOW as u64) < 1 << FLAT_AT);
 /// See [`acquaint`].
 const ACQUAINTANCE_NS: u64 = 1_000_000_000;
 /// Where words of it are.
-pub(super) const FAR_AT: u64 = 8;
+pub(super) const REMOTE_AT: u64 = 8;
 pub(super) const READY_AT: usize = 56;
-const_assert!(core::mem::offset_of!(Wide, ready) == READY_AT && core::mem::offset_of!(Wide, far) as u64 == FAR_AT);
+const_assert!(
+    core::mem::offset_of!(Wide, ready) == READY_AT && core::mem::offset_of!(Wide, remote) as u64 == REMOTE_AT
+);
 pub(super) const GIVEN_UP: u64 = u64::MAX;
 /// Bytes between the records and the data: the wide record, words of which a bit for each part says that it is there, the group's bitmap,
 /// and for each reader that does not belong to this leader a word that is 1 when it has read.
@@ -126,13 +128,13 @@ pub(super) fn parts_of<'a>(shared: &Shared<'a>, word: usize) -> &'a AtomicU64 {
     shared.records_end().record(PARTS_AT + 8 * word).expect("behind the records of such a block")
 }
 
-/// Fills the records of a block; `near`: the members on its node.
-fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: usize, master: u32, comm: i32) -> Shared<'a> {
-    let mut shared = Shared::begin(super::whole(ep, block), comm, len, near);
-    shared.extra = wide_bytes(near.len());
-    shared.record.extra.store(wide_bytes(near.len()) as u32, Ordering::Relaxed);
+/// Fills the records of a block; `local`: the members on its node.
+fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, local: &[u64], len: usize, master: u32, comm: i32) -> Shared<'a> {
+    let mut shared = Shared::begin(super::whole(ep, block), comm, len, local);
+    shared.extra = wide_bytes(local.len());
+    shared.record.extra.store(wide_bytes(local.len()) as u32, Ordering::Relaxed);
     shared.record.master.store(master, Ordering::Relaxed);
-    shared.records_end().after(PARTS_AT).write(&vec![0; 2 * near.len() + LEFT]);
+    shared.records_end().after(PARTS_AT).write(&vec![0; 2 * local.len() + LEFT]);
     shared
 }
 
@@ -167,11 +169,11 @@ pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[
     let shape = shape_of(ep, context, bits, |leaders| Form::choose(ep, len, leaders, behind));
     let form = shape.form;
     let wide = wide_of(&shared);
-    wide.near.store(0, Ordering::Relaxed);
-    wide.far.store(0, Ordering::Relaxed);
+    wide.local.store(0, Ordering::Relaxed);
+    wide.remote.store(0, Ordering::Relaxed);
     let told = &shape.leaders[..shape.told()];
     wide.whole.store((0..told.len()).map(|number| shape.units(number as u32)).sum(), Ordering::Relaxed);
-    wide.whole_far.store(if form == Form::Flat { FLAT } else { NOBODY }, Ordering::Relaxed);
+    wide.whole_remote.store(if form == Form::Flat { FLAT } else { NOBODY }, Ordering::Relaxed);
     wide.parent.store(NOBODY, Ordering::Relaxed);
     shared.records_end().after(group_at(bits.len())).write(bits);
     data.copy_to(shared.data());
@@ -202,8 +204,8 @@ pub(super) fn settle(ep: &Endpoint, block: BlockRef) -> bool {
     let Some(shared) = super::own(ep, block).filter(|shared| shared.extra >= size_of::<Wide>()) else { return false };
     let wide = wide_of(&shared);
     // SYNC POINT: pairs with the release of the last unit; the device's are behind its reads of the data.
-    let mut given = wide.near.load(Ordering::Acquire).saturating_add(wide.far.load(Ordering::Acquire));
-    if wide.whole_far.load(Ordering::Relaxed) == FLAT {
+    let mut given = wide.local.load(Ordering::Acquire).saturating_add(wide.remote.load(Ordering::Acquire));
+    if wide.whole_remote.load(Ordering::Relaxed) == FLAT {
         let word = |n: usize| shared.records_end().record::<AtomicU64>(left_at(shared.words) + 8 * n);
         given += (0..LEFT).filter(|n| word(*n).is_some_and(|word| word.load(Ordering::Acquire) != 0)).count() as u64;
     }
@@ -296,12 +298,12 @@ pub(super) fn forward(
     if note.form == Form::Flat && shape.leaders.len() > LEFT {
         return Err(wrong());
     }
-    let mut near = vec![0u64; words];
+    let mut local = vec![0u64; words];
     for rank in members(&group).filter(|r| node_of(ep, context, *r) == here) {
-        near[rank as usize / 64] |= 1 << (rank % 64);
+        local[rank as usize / 64] |= 1 << (rank % 64);
     }
-    let count_near = near.iter().map(|w| w.count_ones()).sum::<u32>();
-    if note.form == Form::Flat && count_near == 1 && note.there == note.size && matches!(from, Holder::Far(..)) {
+    let count_local = local.iter().map(|w| w.count_ones()).sum::<u32>();
+    if note.form == Form::Flat && count_local == 1 && note.there == note.size && matches!(from, Holder::Remote(..)) {
         // Nobody reads from a block of this leader's.
         let first = to.first(size);
         NoWayOut::during("a receive of a multicast", || from.read(wide_bytes(words), first))?;
@@ -309,16 +311,16 @@ pub(super) fn forward(
         let source = context.group.rank_of(note.name.master).map_or(-1, |r| r as i32);
         return Ok(Forwarded::Received(Arrived { source, len: size, capacity: to.len() }));
     }
-    let bytes = Shared::bytes(words, count_near as usize) + wide_bytes(words) + size;
+    let bytes = Shared::bytes(words, count_local as usize) + wide_bytes(words) + size;
     let block = take(ep, context.handle, bytes)?;
-    let shared = prepare(ep, block, &near, size, note.name.master, context.handle);
+    let shared = prepare(ep, block, &local, size, note.name.master, context.handle);
     shared.records_end().after(group_at(words)).write(&group);
     let wide = wide_of(&shared);
     let units: u64 = shape.below(number).into_iter().map(|child| shape.units(child)).sum();
-    wide.near.store(0, Ordering::Relaxed);
-    wide.far.store(0, Ordering::Relaxed);
+    wide.local.store(0, Ordering::Relaxed);
+    wide.remote.store(0, Ordering::Relaxed);
     wide.whole.store(1 + units, Ordering::Relaxed);
-    wide.whole_far.store(units, Ordering::Relaxed);
+    wide.whole_remote.store(units, Ordering::Relaxed);
     wide.parent.store((note.holder as u64) << 32 | note.key as u64, Ordering::Relaxed);
     let flat = if note.form == Form::Flat { 1 + number as u64 } else { 0 };
     wide.parent_at.store(note.at | flat << FLAT_AT, Ordering::Relaxed);
@@ -424,7 +426,7 @@ pub(super) fn complete(ep: &'static Endpoint, context: &Context, shared: &Shared
     let wide = wide_of(shared);
     let parent = parent_of([&wide.parent, &wide.parent_at, &wide.parent_addr].map(|w| w.load(Ordering::Relaxed)));
     // SYNC POINT: pairs with the acquire in `settle`. The block may be given back from here on.
-    wide.near.fetch_add(1, Ordering::AcqRel);
+    wide.local.fetch_add(1, Ordering::AcqRel);
     if let Some(parent) = parent {
         // If the parent is gone, so is the multicast, and its master finds out.
         let _ = give_unit(ep, context, parent, shared.words);

@@ -8,8 +8,8 @@ use crate::fabric::network::link::Link;
 pub(super) enum Death {
     /// The next slot of this share was this rank's, and stays empty.
     Hole(usize, u32),
-    /// The same in the far ring; if several have died it is one of them.
-    FarHole(usize, u32),
+    /// The same in the remote ring; if several have died it is one of them.
+    RemoteHole(usize, u32),
     /// This rank has died; others may still send.
     News(u32),
     /// This rank has not answered for long, and counts as late until then; it may answer again.
@@ -43,13 +43,13 @@ impl Incoming {
         }
         let is_dead = |rank: &u32| ep.is_dead(*rank) || elsewhere.contains(rank);
         let dead: Vec<u32> = self.domain.group.members().filter(is_dead).collect();
-        if late.iter().any(|rank| ep.may_hold_a_ticket(*rank)) && self.has_far_claim(ep) {
+        if late.iter().any(|rank| ep.may_hold_a_ticket(*rank)) && self.has_remote_claim(ep) {
             // The ticket may be that of one who is late, and nobody's message behind it can be taken.
             ep.give_up_late(Link::may_hold_a_ticket);
             return None;
         }
         if !dead.is_empty()
-            && let Some(found) = self.look_for_far_holes(ep, &dead, &elsewhere)
+            && let Some(found) = self.look_for_remote_holes(ep, &dead, &elsewhere)
         {
             return found;
         }
@@ -107,13 +107,13 @@ impl Incoming {
 
     /// Can this process look at the stakes of a rank that could send here?
     fn knows(&self, ep: &'static Endpoint, rank: u32) -> bool {
-        rank == ep.rank || ep.contact_soon(rank).is_some() || ep.is_elsewhere(rank).is_ok_and(|far| far)
+        rank == ep.rank || ep.contact_soon(rank).is_some() || ep.is_elsewhere(rank).is_ok_and(|remote| remote)
     }
 
     pub(super) fn death_error(&self, ep: &Endpoint, death: &Death) -> Error {
         let of = |rank: u32| self.domain.rank_here(rank);
         let what = match death {
-            Death::Hole(_, rank) | Death::FarHole(_, rank) => {
+            Death::Hole(_, rank) | Death::RemoteHole(_, rank) => {
                 format!(
                     "rank {} has died while it was sending here; that message is lost, later receives go on",
                     of(*rank)
@@ -188,7 +188,7 @@ impl Incoming {
             Death::Hole(share, _) => {
                 self.shares().nth(share).into_iter().for_each(|share| share.advance(share.next()));
             }
-            Death::FarHole(share, _) => self.pass_over_far(share),
+            Death::RemoteHole(share, _) => self.pass_over_remote(share),
             Death::News(_) | Death::Late(..) | Death::Alone | Death::Damaged(_) => {}
         }
         self.death_error(ep, &death)
@@ -197,7 +197,7 @@ impl Incoming {
     /// A death is no news here any more.
     pub(super) fn was_told(&self, death: &Death) {
         match *death {
-            Death::Hole(_, rank) | Death::FarHole(_, rank) | Death::News(rank) => {
+            Death::Hole(_, rank) | Death::RemoteHole(_, rank) | Death::News(rank) => {
                 self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
             }
             Death::Late(rank, until) => {

@@ -6,9 +6,9 @@ use super::{Arrived, Death, Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result, error};
 use crate::base::run::Run;
-use crate::lane::far::{Ask, Asked};
-use crate::p2p::any_source::far::{Away, FarRing, FarShare};
+use crate::lane::remote::{Ask, Asked};
 use crate::p2p::any_source::garbled;
+use crate::p2p::any_source::remote::{Away, RemoteRing, RemoteShare};
 use crate::p2p::any_source::ring::{Arrival, Kind};
 use crate::p2p::any_source::share::Share;
 use crate::p2p::endpoint::Endpoint;
@@ -20,23 +20,23 @@ pub(super) struct Sides {
     /// The shares of this node's senders from the second one on.
     pub(super) shares: Box<[Share]>,
     /// Senders of other nodes, if there are such members.
-    far: Option<FarSide>,
+    remote: Option<RemoteSide>,
     /// Which is looked at first.
     turn: AtomicU32,
     /// A share + 1 of which a message is in the caller's buffer in part: nothing else may go there. 0: none.
     underway: AtomicU32,
 }
 
-/// The receiver's part of a far ring.
-struct FarSide {
+/// The receiver's part of a remote ring.
+struct RemoteSide {
     made: OnceLock<Made>,
-    /// How many far rings this process had when this one was looked for last.
+    /// How many remote rings this process had when this one was looked for last.
     looked: AtomicU32,
 }
 
-/// A far ring, once a sender of another node has asked for it.
+/// A remote ring, once a sender of another node has asked for it.
 struct Made {
-    ring: Arc<FarRing>,
+    ring: Arc<RemoteRing>,
     /// The next ticket to be taken, of each share.
     next: Box<[AtomicU64]>,
 }
@@ -44,26 +44,26 @@ struct Made {
 impl Sides {
     /// `spans`: there are members on other nodes.
     pub(super) fn new(shares: Vec<Share>, spans: bool) -> Sides {
-        let far = spans.then(|| FarSide { made: OnceLock::new(), looked: AtomicU32::new(0) });
-        Sides { shares: shares.into(), far, turn: AtomicU32::new(0), underway: AtomicU32::new(0) }
+        let remote = spans.then(|| RemoteSide { made: OnceLock::new(), looked: AtomicU32::new(0) });
+        Sides { shares: shares.into(), remote, turn: AtomicU32::new(0), underway: AtomicU32::new(0) }
     }
 }
 
 impl Incoming {
     /// Are there members on other nodes?
     pub(super) fn spans(&self) -> bool {
-        self.far_side().is_some()
+        self.remote_side().is_some()
     }
 
-    fn far_side(&self) -> Option<&FarSide> {
-        self.sides.as_ref()?.far.as_ref()
+    fn remote_side(&self) -> Option<&RemoteSide> {
+        self.sides.as_ref()?.remote.as_ref()
     }
 
     /// Takes the next message from whichever has one, in turn.
     #[inline(never)]
     pub(super) fn take_any(&self, ep: &'static Endpoint, sides: &Sides, to: Run) -> Result<Option<Arrived>> {
-        let near = 1 + sides.shares.len();
-        let all = near + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
+        let local = 1 + sides.shares.len();
+        let all = local + sides.remote.as_ref().map_or(0, |remote| self.remote_shares(ep, remote));
         let (first, looks) = match sides.underway.load(Ordering::Relaxed) {
             0 => (sides.turn.load(Ordering::Relaxed) as usize, all),
             n => (n as usize - 1, 1),
@@ -79,15 +79,15 @@ impl Incoming {
 
     /// The same from one of `all`.
     fn take_of(&self, ep: &'static Endpoint, sides: &Sides, at: usize, all: usize, to: Run) -> Result<Option<Arrived>> {
-        let near = 1 + sides.shares.len();
-        let taken = if at < near {
+        let local = 1 + sides.shares.len();
+        let taken = if at < local {
             let share = if at == 0 { &self.first } else { &sides.shares[at - 1] };
-            let taken = self.take_near(ep, share, to);
+            let taken = self.take_local(ep, share, to);
             let underway = matches!(taken, Ok(None)) && self.is_underway_in(ep, share);
             sides.underway.store(if underway { at as u32 + 1 } else { 0 }, Ordering::Relaxed);
             taken?
         } else {
-            self.take_far(ep, at - near, to)?
+            self.take_remote(ep, at - local, to)?
         };
         if taken.is_some() {
             sides.turn.store(((at + 1) % all) as u32, Ordering::Relaxed);
@@ -100,7 +100,7 @@ impl Incoming {
         let Some(sides) = &self.sides else {
             return self.take(ep, to);
         };
-        let all = 1 + sides.shares.len() + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
+        let all = 1 + sides.shares.len() + sides.remote.as_ref().map_or(0, |remote| self.remote_shares(ep, remote));
         let at = match sides.underway.load(Ordering::Relaxed) {
             0 => sides.turn.load(Ordering::Relaxed) as usize,
             n => n as usize - 1,
@@ -116,52 +116,52 @@ impl Incoming {
 
     /// Where the message is that `take` would take: who sent it, how long it is. The next `take` takes it.
     pub(in crate::p2p::any_source) fn peek(&self, ep: &Endpoint) -> Option<Arrived> {
-        let Some(sides) = &self.sides else { return self.peek_near(&self.first) };
-        let near = 1 + sides.shares.len();
-        let all = near + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
+        let Some(sides) = &self.sides else { return self.peek_local(&self.first) };
+        let local = 1 + sides.shares.len();
+        let all = local + sides.remote.as_ref().map_or(0, |remote| self.remote_shares(ep, remote));
         let first = sides.turn.load(Ordering::Relaxed) as usize;
         (0..all).map(|n| (first + n) % all).find_map(|at| {
             let found = match at {
-                0 => self.peek_near(&self.first),
-                at if at < near => self.peek_near(&sides.shares[at - 1]),
-                at => self.peek_far(at - near),
+                0 => self.peek_local(&self.first),
+                at if at < local => self.peek_local(&sides.shares[at - 1]),
+                at => self.peek_remote(at - local),
             };
             found.inspect(|_| sides.turn.store(at as u32, Ordering::Relaxed))
         })
     }
 
-    // ---- the far ring
+    // ---- the remote ring
 
-    /// Are half of the slots taken that the far ring has, or is there one that was never looked at?
-    pub(super) fn is_crowded_far(&self, ep: &Endpoint) -> bool {
-        let Some(far) = self.far_side() else { return false };
-        match far.made.get() {
+    /// Are half of the slots taken that the remote ring has, or is there one that was never looked at?
+    pub(super) fn is_crowded_remote(&self, ep: &Endpoint) -> bool {
+        let Some(remote) = self.remote_side() else { return false };
+        match remote.made.get() {
             Some(made) => (0..made.next.len()).any(|n| made.ring.share(n).is_half_full()),
-            None => ep.any_source.far_made.load(Ordering::Relaxed) != far.looked.load(Ordering::Relaxed),
+            None => ep.any_source.remote_made.load(Ordering::Relaxed) != remote.looked.load(Ordering::Relaxed),
         }
     }
 
-    /// How many shares the far ring has: none, before a sender of another node has asked for it.
-    fn far_shares(&self, ep: &Endpoint, far: &FarSide) -> usize {
-        if let Some(made) = far.made.get() {
+    /// How many shares the remote ring has: none, before a sender of another node has asked for it.
+    fn remote_shares(&self, ep: &Endpoint, remote: &RemoteSide) -> usize {
+        if let Some(made) = remote.made.get() {
             return made.next.len();
         }
-        // SYNC POINT: pairs with the release in `make_far_ring`.
-        let count = ep.any_source.far_made.load(Ordering::Acquire);
-        if count == far.looked.swap(count, Ordering::Relaxed) {
+        // SYNC POINT: pairs with the release in `make_remote_ring`.
+        let count = ep.any_source.remote_made.load(Ordering::Acquire);
+        if count == remote.looked.swap(count, Ordering::Relaxed) {
             return 0;
         }
-        let Some(ring) = ep.any_source.far_ring(self.domain.number, self.index) else { return 0 };
+        let Some(ring) = ep.any_source.remote_ring(self.domain.number, self.index) else { return 0 };
         let next = (0..ring.shares()).map(|n| AtomicU64::new(ring.share(n).freed())).collect();
-        let made = far.made.get_or_init(|| Made { ring, next });
+        let made = remote.made.get_or_init(|| Made { ring, next });
         let armed = self.pending.get().is_some() && ep.event.get().is_some();
         made.ring.set_asleep(armed);
         made.next.len()
     }
 
-    /// What is next in a share of the far ring. Slots that turned out not to be needed are passed over.
-    fn far_arrival(&self, share: usize) -> Option<(FarShare<'_>, u64, Arrival, Option<Away>)> {
-        let made = self.far_side()?.made.get()?;
+    /// What is next in a share of the remote ring. Slots that turned out not to be needed are passed over.
+    fn remote_arrival(&self, share: usize) -> Option<(RemoteShare<'_>, u64, Arrival, Option<Away>)> {
+        let made = self.remote_side()?.made.get()?;
         let (next, share) = (made.next.get(share)?, made.ring.share(share));
         loop {
             let ticket = next.load(Ordering::Relaxed);
@@ -178,23 +178,24 @@ impl Incoming {
     }
 
     /// Is there a message of another node?
-    pub(super) fn has_far_arrival(&self, ep: &Endpoint) -> bool {
-        self.far_side().is_some_and(|far| (0..self.far_shares(ep, far)).any(|n| self.far_arrival(n).is_some()))
+    pub(super) fn has_remote_arrival(&self, ep: &Endpoint) -> bool {
+        self.remote_side()
+            .is_some_and(|remote| (0..self.remote_shares(ep, remote)).any(|n| self.remote_arrival(n).is_some()))
     }
 
-    /// The slot that is next in a share of the far ring is done with.
-    pub(super) fn pass_over_far(&self, share: usize) {
-        if let Some(made) = self.far_side().and_then(|far| far.made.get()) {
+    /// The slot that is next in a share of the remote ring is done with.
+    pub(super) fn pass_over_remote(&self, share: usize) {
+        if let Some(made) = self.remote_side().and_then(|remote| remote.made.get()) {
             let next = made.next[share].fetch_add(1, Ordering::Relaxed) + 1;
             made.ring.share(share).free(next);
         }
     }
 
-    fn take_far(&self, ep: &'static Endpoint, share: usize, to: Run) -> Result<Option<Arrived>> {
-        let Some((ring, ticket, arrival, away)) = self.far_arrival(share) else { return Ok(None) };
+    fn take_remote(&self, ep: &'static Endpoint, share: usize, to: Run) -> Result<Option<Arrived>> {
+        let Some((ring, ticket, arrival, away)) = self.remote_arrival(share) else { return Ok(None) };
         let source = self.domain.rank_here(arrival.source);
         if arrival.kind == Kind::Damaged || source < 0 {
-            self.pass_over_far(share);
+            self.pass_over_remote(share);
             return Err(self.damaged(ep, arrival.source));
         }
         let mut len = arrival.len as usize;
@@ -202,14 +203,14 @@ impl Incoming {
         if let Some(away) = away {
             len = away.len as usize;
             let lane = ep.context(self.comm).and_then(|context| ep.lane_of(context, source));
-            fetched = match lane.as_ref().map(|lane| lane.far()) {
-                Ok(Some(far)) => away.fetch(far, arrival.kind == Kind::Offered, to),
+            fetched = match lane.as_ref().map(|lane| lane.remote()) {
+                Ok(Some(remote)) => away.fetch(remote, arrival.kind == Kind::Offered, to),
                 _ => Err(garbled(ep, arrival.source)),
             };
         } else {
             ring.deliver(ticket, to.first(len));
         }
-        self.pass_over_far(share);
+        self.pass_over_remote(share);
         fetched.map_err(|e| self.lost(ep, arrival.source, len, &e))?;
         Ok(Some(Arrived { source, len, capacity: to.len() }))
     }
@@ -225,33 +226,33 @@ impl Incoming {
         )
     }
 
-    fn peek_far(&self, share: usize) -> Option<Arrived> {
-        let (_, _, arrival, away) = self.far_arrival(share)?;
+    fn peek_remote(&self, share: usize) -> Option<Arrived> {
+        let (_, _, arrival, away) = self.remote_arrival(share)?;
         let len = away.map_or(arrival.len as u64, |away| away.len);
         Some(Arrived { source: self.domain.rank_here(arrival.source), len: len as usize, capacity: 0 })
     }
 
     /// Has somebody of another node a ticket whose message has not come?
-    pub(super) fn has_far_claim(&self, ep: &Endpoint) -> bool {
-        let Some(far) = self.far_side() else { return false };
-        let shares = self.far_shares(ep, far);
-        let Some(made) = far.made.get() else { return false };
+    pub(super) fn has_remote_claim(&self, ep: &Endpoint) -> bool {
+        let Some(remote) = self.remote_side() else { return false };
+        let shares = self.remote_shares(ep, remote);
+        let Some(made) = remote.made.get() else { return false };
         (0..shares).any(|n| {
             let (share, ticket) = (made.ring.share(n), made.next[n].load(Ordering::Relaxed));
             share.is_claimed(ticket) && share.arrival(ticket).is_none()
         })
     }
 
-    /// What deaths mean for the far ring, of which nothing has come. `None`: nothing; `Some(None)`: what is missing is on its way.
-    pub(super) fn look_for_far_holes(
+    /// What deaths mean for the remote ring, of which nothing has come. `None`: nothing; `Some(None)`: what is missing is on its way.
+    pub(super) fn look_for_remote_holes(
         &self,
         ep: &'static Endpoint,
         dead: &[u32],
         elsewhere: &[u32],
     ) -> Option<Option<Death>> {
-        let far = self.far_side()?;
-        let shares = self.far_shares(ep, far);
-        let made = far.made.get()?;
+        let remote = self.remote_side()?;
+        let shares = self.remote_shares(ep, remote);
+        let made = remote.made.get()?;
         let mut claimed = false;
         for n in 0..shares {
             let (share, ticket) = (made.ring.share(n), made.next[n].load(Ordering::Relaxed));
@@ -266,32 +267,32 @@ impl Incoming {
             let has = |rank: &u32| !dead.contains(rank) && self.has_ticket(ep, *rank, share, ticket);
             if !self.domain.group.members().any(|r| has(&r)) && share.arrival(ticket).is_none() {
                 let owner = dead.iter().find(|r| elsewhere.contains(r)).or(dead.first());
-                return Some(owner.map(|r| Death::FarHole(n, *r)));
+                return Some(owner.map(|r| Death::RemoteHole(n, *r)));
             }
         }
         claimed.then_some(None)
     }
 
-    /// Has a rank of another node this ticket of a share of the far ring?
-    fn has_ticket(&self, ep: &'static Endpoint, rank: u32, share: FarShare<'_>, ticket: u64) -> bool {
+    /// Has a rank of another node this ticket of a share of the remote ring?
+    fn has_ticket(&self, ep: &'static Endpoint, rank: u32, share: RemoteShare<'_>, ticket: u64) -> bool {
         let here = self.domain.rank_here(rank);
         let lane = || ep.context(self.comm).and_then(|context| ep.lane_of(context, here)).ok();
         // Who has not asked for a ring here has drawn no ticket, and need not answer: it may be late.
         let Some(lane) = ep.may_hold_a_ticket(rank).then(lane).flatten() else { return false };
         let asked = Asked { what: Ask::Ticket, slot: 0, seq: ticket, at: share.place().0.addr };
-        lane.far().and_then(|far| far.ask_for(asked, || lane.gone().is_none())).flatten().is_some()
+        lane.remote().and_then(|remote| remote.ask_for(asked, || lane.gone().is_none())).flatten().is_some()
     }
 
     /// With an event descriptor: senders of other nodes call this process.
-    pub(super) fn arm_far(&self, ep: &Endpoint) {
-        if self.far_side().is_some_and(|far| self.far_shares(ep, far) != 0) {
-            self.set_asleep_far(true);
+    pub(super) fn arm_remote(&self, ep: &Endpoint) {
+        if self.remote_side().is_some_and(|remote| self.remote_shares(ep, remote) != 0) {
+            self.set_asleep_remote(true);
         }
     }
 
     /// Senders of other nodes call this process when they have sent something, or do not.
-    pub(super) fn set_asleep_far(&self, asleep: bool) {
-        if let Some(made) = self.far_side().and_then(|far| far.made.get()) {
+    pub(super) fn set_asleep_remote(&self, asleep: bool) {
+        if let Some(made) = self.remote_side().and_then(|remote| remote.made.get()) {
             made.ring.set_asleep(asleep);
         }
     }

@@ -56,7 +56,7 @@ impl Scene for Waiting<'_> {
     }
     fn fall_asleep(&self) -> bool {
         self.inc.shares().for_each(|share| crate::wait::mark_asleep(&share.ring.header().asleep));
-        self.inc.set_asleep_far(true);
+        self.inc.set_asleep_remote(true);
         true
     }
     fn wake_up(&self) {
@@ -65,7 +65,7 @@ impl Scene for Waiting<'_> {
             word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
         }
         if self.inc.first.ring.header().asleep.load(Ordering::Relaxed) & EVENT == 0 {
-            self.inc.set_asleep_far(false);
+            self.inc.set_asleep_remote(false);
         }
     }
     fn ready(&self) -> bool {
@@ -112,7 +112,7 @@ impl Incoming {
             word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
         }
         ep.order_event(event, || ep.is_ordered());
-        self.arm_far(ep);
+        self.arm_remote(ep);
         if self.is_ready(ep) {
             event.signal();
         }
@@ -127,6 +127,6 @@ impl Incoming {
             let word = &share.ring.header().asleep;
             word.store(word.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
         }
-        self.set_asleep_far(false);
+        self.set_asleep_remote(false);
     }
 }

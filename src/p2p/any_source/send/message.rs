@@ -15,7 +15,7 @@ pub(in crate::p2p::any_source) enum Stage {
     /// Its offer is under way.
     Offered(Offered),
     /// The same between nodes.
-    FarOffered(Payload),
+    RemoteOffered(Payload),
 }
 
 /// A message that is not sent at once.
@@ -30,7 +30,7 @@ pub(in crate::p2p::any_source) struct Message {
     /// A long message's block, ready to be published.
     pub(super) payload: Option<(Kind, BlockRef)>,
     /// The same between nodes.
-    far_payload: Option<Payload>,
+    remote_payload: Option<Payload>,
     /// It is handed over: the words that name its memory.
     loan: Option<[u64; 2]>,
 }
@@ -46,8 +46,8 @@ impl Message {
     }
 
     fn made(out: &'static Outgoing, data: Run, timeout: i32, deadline_ns: u64) -> Message {
-        let (stage, payload, far_payload) = (Stage::Waits, None, None);
-        Message { out, data, timeout, deadline_ns, tried: false, stage, payload, far_payload, loan: None }
+        let (stage, payload, remote_payload) = (Stage::Waits, None, None);
+        Message { out, data, timeout, deadline_ns, tried: false, stage, payload, remote_payload, loan: None }
     }
 
     /// It is handed over, under these words: sent when it is in its slot, in synchronous mode too.
@@ -67,12 +67,12 @@ impl Message {
 
     /// Moves it on; `true`: it is sent, in the sense of the mode.
     pub fn step(&mut self, ep: &'static Endpoint) -> Result<bool> {
-        let near = match &self.out.way {
-            Way::Near(near) => near,
-            Way::Far(road) => return self.step_far(ep, road),
+        let local = match &self.out.way {
+            Way::Local(local) => local,
+            Way::Remote(road) => return self.step_remote(ep, road),
         };
         match &mut self.stage {
-            Stage::FarOffered(_) => Ok(false),
+            Stage::RemoteOffered(_) => Ok(false),
             Stage::Waits => {
                 let Some(ticket) = self.try_place(ep)? else { return Ok(false) };
                 match self.payload.take() {
@@ -82,22 +82,22 @@ impl Message {
                 }
                 Ok(false)
             }
-            Stage::Unconfirmed(ticket) => Ok(near.ring.is_taken(*ticket)),
+            Stage::Unconfirmed(ticket) => Ok(local.ring.is_taken(*ticket)),
             Stage::Offered(offered) => {
                 let late = self.timeout >= 0 && now_ns() >= self.deadline_ns;
-                offered.serve(ep, self.out, near, self.data, late)
+                offered.serve(ep, self.out, local, self.data, late)
             }
         }
     }
 
     /// The same between nodes.
-    fn step_far(&mut self, ep: &'static Endpoint, road: &FarRoad) -> Result<bool> {
+    fn step_remote(&mut self, ep: &'static Endpoint, road: &RemoteRoad) -> Result<bool> {
         match &mut self.stage {
             Stage::Waits => {
-                if self.is_long() && self.far_payload.is_none() {
-                    self.far_payload = road.pack(ep, self.out.comm, self.data, self.timeout)?;
+                if self.is_long() && self.remote_payload.is_none() {
+                    self.remote_payload = road.pack(ep, self.out.comm, self.data, self.timeout)?;
                 }
-                let ticket = match &self.far_payload {
+                let ticket = match &self.remote_payload {
                     Some(payload) => road.place_away(ep, payload)?,
                     None if self.is_long() => None,
                     None => road.place(ep, self.data)?,
@@ -106,20 +106,20 @@ impl Message {
                     return if self.timeout == 0 { Err(self.no_room(ep)) } else { Ok(false) };
                 };
                 traced!(self.out.note("any source, far", self.data.len(), ticket));
-                match self.far_payload.take() {
-                    Some(payload) if payload.is_offered() => self.stage = Stage::FarOffered(payload),
+                match self.remote_payload.take() {
+                    Some(payload) if payload.is_offered() => self.stage = Stage::RemoteOffered(payload),
                     _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
                     _ => return Ok(true),
                 }
                 Ok(false)
             }
             Stage::Unconfirmed(ticket) => road.is_taken(*ticket),
-            Stage::FarOffered(payload) => {
+            Stage::RemoteOffered(payload) => {
                 let (done, late) = (payload.is_done(ep), self.timeout >= 0 && now_ns() >= self.deadline_ns);
                 if !(done || late) {
                     return Ok(false);
                 }
-                let Stage::FarOffered(payload) = std::mem::replace(&mut self.stage, Stage::Waits) else {
+                let Stage::RemoteOffered(payload) = std::mem::replace(&mut self.stage, Stage::Waits) else {
                     return Ok(false);
                 };
                 if done {
@@ -129,7 +129,7 @@ impl Message {
                 match road.withdraw(ep, self.out.comm, self.data, payload) {
                     Ok(()) => Ok(true),
                     Err(payload) => {
-                        self.stage = Stage::FarOffered(payload);
+                        self.stage = Stage::RemoteOffered(payload);
                         Ok(false)
                     }
                 }
@@ -166,10 +166,10 @@ impl Message {
 
     /// Prepares a long message's block: a copy of it in the spool, or an offer. `None`: no room for either now.
     fn pack(&self, ep: &Endpoint) -> Option<(Kind, BlockRef)> {
-        let Way::Near(near) = &self.out.way else { return None };
-        let reachable = near.peer.as_ref().is_none_or(|p| p.cma());
+        let Way::Local(local) = &self.out.way else { return None };
+        let reachable = local.peer.as_ref().is_none_or(|p| p.cma());
         // Nobody else takes what this process sends to itself while this thread waits.
-        let at_once = self.timeout == 0 || near.peer.is_none() || self.data.len() <= COPIED_AT_ONCE || !reachable;
+        let at_once = self.timeout == 0 || local.peer.is_none() || self.data.len() <= COPIED_AT_ONCE || !reachable;
         if self.timeout >= 0
             && at_once
             && let Some(block) = copy_into_spool(ep, self.out.comm, self.data)
@@ -179,18 +179,18 @@ impl Message {
         if self.timeout == 0 {
             return None;
         }
-        let to_itself = near.peer.is_none();
+        let to_itself = local.peer.is_none();
         crate::p2p::any_source::offer::make(ep, self.out.comm, self.data, to_itself, reachable)
             .map(|block| (Kind::Offered, block))
     }
 
     /// Gives back what was prepared and not published. What another node may be reading stays registered.
     pub fn drop_goods(&mut self, ep: &Endpoint) {
-        if let Some(payload) = self.far_payload.take() {
+        if let Some(payload) = self.remote_payload.take() {
             payload.give_back(ep);
         }
-        if matches!(self.stage, Stage::FarOffered(_))
-            && let Stage::FarOffered(payload) = std::mem::replace(&mut self.stage, Stage::Waits)
+        if matches!(self.stage, Stage::RemoteOffered(_))
+            && let Stage::RemoteOffered(payload) = std::mem::replace(&mut self.stage, Stage::Waits)
         {
             payload.abandon(ep);
         }
@@ -203,7 +203,7 @@ impl Message {
     #[cold]
     fn no_room(&self, ep: &Endpoint) -> Error {
         let budget = ep.spool.budget(self.out.comm);
-        let what = if self.is_long() && self.payload.is_none() && self.far_payload.is_none() {
+        let what = if self.is_long() && self.payload.is_none() && self.remote_payload.is_none() {
             format!("{} of {} bytes of the spool are taken", budget.used(), budget.limit())
         } else {
             format!("all {} places at the receiver are taken", self.out.limit())
@@ -231,8 +231,8 @@ impl Message {
     /// Has it come for room, and is there little?
     pub(super) fn is_early(&self) -> bool {
         match &self.out.way {
-            Way::Near(near) => self.tried && matches!(self.stage, Stage::Waits) && !near.ring.has_much_room(),
-            Way::Far(_) => false,
+            Way::Local(local) => self.tried && matches!(self.stage, Stage::Waits) && !local.ring.has_much_room(),
+            Way::Remote(_) => false,
         }
     }
 

@@ -14,15 +14,15 @@ pub(in crate::p2p::any_source) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    fn near(&self) -> Option<&Ring> {
+    fn local(&self) -> Option<&Ring> {
         match &self.message.out.way {
-            Way::Near(near) => Some(&near.ring),
-            Way::Far(_) => None,
+            Way::Local(local) => Some(&local.ring),
+            Way::Remote(_) => None,
         }
     }
     /// Is it for room in a ring of this node?
     fn is_for_room(&self) -> bool {
-        matches!(self.message.stage, Stage::Waits) && self.near().is_some()
+        matches!(self.message.stage, Stage::Waits) && self.local().is_some()
     }
 }
 
@@ -39,7 +39,7 @@ impl Scene for Waiting<'_> {
     fn is_ordered(&self) -> bool {
         match (&self.message.stage, &self.message.out.way) {
             // The receiver rings for what it finds in its own region.
-            (Stage::Waits | Stage::Unconfirmed(_), Way::Near(Near { peer: Some(peer), .. })) => {
+            (Stage::Waits | Stage::Unconfirmed(_), Way::Local(Local { peer: Some(peer), .. })) => {
                 peer.region.header().is_ordered()
             }
             _ => self.ep.is_ordered(),
@@ -49,21 +49,21 @@ impl Scene for Waiting<'_> {
         match &self.message.stage {
             Stage::Waits => crate::p2p::any_source::share::ROOM_BITS,
             Stage::Unconfirmed(_) => !crate::p2p::any_source::share::ROOM_BITS,
-            Stage::Offered(_) | Stage::FarOffered(_) => doorbell::bit(self.message.out.index as usize),
+            Stage::Offered(_) | Stage::RemoteOffered(_) => doorbell::bit(self.message.out.index as usize),
         }
     }
     /// Many processes wait for room in one ring: they sleep on a bell of the ring.
     fn bell(&self) -> &AtomicU32 {
-        match (&self.message.stage, self.near()) {
+        match (&self.message.stage, self.local()) {
             (Stage::Waits | Stage::Unconfirmed(_), Some(ring)) => &ring.header().bell,
             _ => &self.ep.board().bell,
         }
     }
     fn fall_asleep(&self) -> bool {
         // A ring on another node is looked at again and again.
-        let Some(ring) = self.near() else { return false };
+        let Some(ring) = self.local() else { return false };
         match &self.message.stage {
-            Stage::FarOffered(_) => return false,
+            Stage::RemoteOffered(_) => return false,
             Stage::Offered(offered) => {
                 let word = offered.asleep(self.ep);
                 // SYNC POINT: pairs with the receiver's look at it after it has changed the offer; ordered by `membarrier`.
@@ -97,15 +97,15 @@ impl Scene for Waiting<'_> {
             (Stage::Offered(offered), _) => {
                 matches!(offered.fetch(self.ep), Fetch::Asked | Fetch::Done | Fetch::Streaming) || late()
             }
-            (Stage::FarOffered(payload), _) => payload.is_done(self.ep) || late(),
-            (_, Way::Far(road)) => road.is_due(),
-            (Stage::Waits, Way::Near(near)) => near.ring.header().sent.load(Ordering::Relaxed) < near.ring.room(),
-            (Stage::Unconfirmed(ticket), Way::Near(near)) => near.ring.is_taken(*ticket),
+            (Stage::RemoteOffered(payload), _) => payload.is_done(self.ep) || late(),
+            (_, Way::Remote(road)) => road.is_due(),
+            (Stage::Waits, Way::Local(local)) => local.ring.header().sent.load(Ordering::Relaxed) < local.ring.room(),
+            (Stage::Unconfirmed(ticket), Way::Local(local)) => local.ring.is_taken(*ticket),
         }
     }
     fn meanwhile(&self) -> bool {
         let more = self.ep.waiting_sends.push(self.ep);
-        if let Way::Far(road) = &self.message.out.way {
+        if let Way::Remote(road) = &self.message.out.way {
             road.tend();
         }
         let late = matches!(self.message.stage, Stage::Offered(_)) && self.message.timeout >= 0;
@@ -115,7 +115,7 @@ impl Scene for Waiting<'_> {
         let out = self.message.out;
         let damaged = || {
             let full =
-                matches!(self.message.stage, Stage::Waits) && self.near().is_some_and(|ring| ring.is_damaged(None));
+                matches!(self.message.stage, Stage::Waits) && self.local().is_some_and(|ring| ring.is_damaged(None));
             full.then_some("has a ring whose counters have been damaged by some rank")
         };
         out.gone().or_else(damaged).map(|what| out.gone_error(self.ep, what))

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::front::sum;
-use super::{FAR_INLINE, Far};
+use super::{REMOTE_INLINE, Remote};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::base::lock::{Mutex, MutexGuard};
@@ -78,7 +78,7 @@ fn bytes_at(part: usize) -> usize {
     ANNEX_PARTS * 64 + part * ANNEX_PART
 }
 
-impl Far {
+impl Remote {
     /// The annex, if there is one on this side.
     #[inline]
     pub(super) fn annex(&self) -> Option<&Window> {
@@ -114,7 +114,7 @@ impl Far {
 
     /// Could a message of so many bytes go by the annex now? Where there could be one it is asked for.
     pub fn has_part(&self, len: usize) -> bool {
-        if len <= FAR_INLINE || len > ANNEX_PART || !self.link.limits().has_annexes || self.fabric.strict() {
+        if len <= REMOTE_INLINE || len > ANNEX_PART || !self.link.limits().has_annexes || self.fabric.strict() {
             return false;
         }
         let Some(window) = self.annex() else {
@@ -231,7 +231,7 @@ impl Far {
     }
     /// Will the message of a receive of so many bytes come by the annex, most likely?
     pub fn awaits_annex(&self, slot: usize, cap: usize) -> bool {
-        let fits = cap > FAR_INLINE && cap <= ANNEX_PART;
+        let fits = cap > REMOTE_INLINE && cap <= ANNEX_PART;
         fits && self.slot(slot).is_some_and(|mine| mine.by_annex.load(Ordering::Relaxed))
     }
 

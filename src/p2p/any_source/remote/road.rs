@@ -1,4 +1,4 @@
-//! The sender's part of far rings, and what is kept of long messages until their receivers have them.
+//! The sender's part of remote rings, and what is kept of long messages until their receivers have them.
 
 mod payload;
 mod several;
@@ -16,14 +16,14 @@ use crate::base::run::Run;
 use crate::fabric::network::Place;
 use crate::fabric::network::bounce::Bounce;
 use crate::fabric::network::cache::Kept;
-use crate::lane::far::{Ask, Asked, Call, Far, sum};
 use crate::lane::record::BLOCK_HEADER;
+use crate::lane::remote::{Ask, Asked, Call, Remote, sum};
 use crate::lane::{BlockRef, Lane};
 use crate::p2p::any_source::ring::{AREA_BYTES, Kind};
 use crate::p2p::any_source::send::copy_into_spool;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::far::lend::{is_whole, keys_of};
-use crate::p2p::far::registered;
+use crate::p2p::remote::lend::{is_whole, keys_of};
+use crate::p2p::remote::registered;
 pub use payload::{Moved, Payload};
 pub use several::place_at_all;
 
@@ -34,8 +34,8 @@ pub(in crate::p2p::any_source) const PAUSE_NS: [u64; 2] = [50_000, 4_000_000];
 /// In what a receiver says of its ring, behind the key: the logarithm of the slots, and from here on who has the counters, + 1; 0: itself.
 pub(in crate::p2p::any_source) const HOST_AT: u32 = 36;
 
-/// A far ring of a rank on another node, as a sender.
-pub struct FarRoad {
+/// A remote ring of a rank on another node, as a sender.
+pub struct RemoteRoad {
     lane: &'static Lane,
     ring: Place,
     slots: u64,
@@ -79,20 +79,20 @@ impl Known {
     }
 }
 
-impl FarRoad {
+impl RemoteRoad {
     /// Asks the receiver for its ring of this index. `None`: it is not there yet, and the call is to be made again.
-    pub fn find(lane: &'static Lane, index: usize) -> Option<FarRoad> {
-        let far = lane.far()?;
+    pub fn find(lane: &'static Lane, index: usize) -> Option<RemoteRoad> {
+        let remote = lane.remote()?;
         let ask = |home| {
             let asked = Asked { what: Ask::Ring, slot: index, seq: home, at: 0 };
-            far.ask_for(asked, || lane.gone().is_none()).flatten()
+            remote.ask_for(asked, || lane.gone().is_none()).flatten()
         };
         // With the counters at home, if who has them elsewhere cannot be reached.
-        FarRoad::of(lane, ask(0)?).or_else(|| FarRoad::of(lane, ask(1)?))
+        RemoteRoad::of(lane, ask(0)?).or_else(|| RemoteRoad::of(lane, ask(1)?))
     }
 
     /// To the ring of which the receiver has said this.
-    fn of(lane: &'static Lane, [addr, key]: [u64; 2]) -> Option<FarRoad> {
+    fn of(lane: &'static Lane, [addr, key]: [u64; 2]) -> Option<RemoteRoad> {
         let host = match (key >> HOST_AT).checked_sub(1) {
             None => None,
             Some(host) => {
@@ -103,14 +103,14 @@ impl FarRoad {
         };
         let slots = 1 << (key >> 32 & ((1 << (HOST_AT - 32)) - 1));
         let (ring, senders) = (Place { addr, rkey: key as u32 }, endpoint().ok()?.size as u64);
-        Some(FarRoad { lane, ring, slots, senders, host, state: Mutex::default() })
+        Some(RemoteRoad { lane, ring, slots, senders, host, state: Mutex::default() })
     }
 
     /// Where the counters are, and the connection to there.
-    fn counters(&self) -> (&'static Far, Place) {
+    fn counters(&self) -> (&'static Remote, Place) {
         match &self.host {
-            Some(host) => (host.lane.far().expect("asked by a far lane"), host.place),
-            None => (self.far(), self.ring),
+            Some(host) => (host.lane.remote().expect("asked by a lane between nodes"), host.place),
+            None => (self.remote(), self.ring),
         }
     }
 
@@ -122,8 +122,8 @@ impl FarRoad {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn far(&self) -> &'static Far {
-        self.lane.far().expect("made of a far lane")
+    fn remote(&self) -> &'static Remote {
+        self.lane.remote().expect("made of a lane between nodes")
     }
 
     /// Why the receiver can do nothing any more; `None`: it can.
@@ -133,7 +133,7 @@ impl FarRoad {
 
     /// What a lasting wait does for the connection.
     pub fn tend(&self) {
-        self.far().tend();
+        self.remote().tend();
         self.counters().0.tend();
     }
 
@@ -163,7 +163,7 @@ impl FarRoad {
     /// Any of those who send there can have written to its counters, so nobody is suspected.
     #[cold]
     fn damaged(&self) -> Error {
-        let (me, rank) = (self.far().link.me, self.lane.world);
+        let (me, rank) = (self.remote().link.me, self.lane.world);
         let text = format!(
             "rank {me}: any-source send to rank {rank}: the counters of its ring have been damaged by some rank"
         );
@@ -172,14 +172,14 @@ impl FarRoad {
 
     /// Looks at the counters.
     fn look(&self, known: &mut Known) -> Result<()> {
-        let (far, at) = self.counters();
-        self.look_at(known, far, at)
+        let (remote, at) = self.counters();
+        self.look_at(known, remote, at)
     }
 
-    fn look_at(&self, known: &mut Known, far: &Far, at: Place) -> Result<()> {
-        let bounce = far.fabric().bounce()?;
-        let ticket = bounce.post(&far.link, (false, true), 0, SLOTS_AT, at)?;
-        far.link.wait(ticket)?;
+    fn look_at(&self, known: &mut Known, remote: &Remote, at: Place) -> Result<()> {
+        let bounce = remote.fabric().bounce()?;
+        let ticket = bounce.post(&remote.link, (false, true), 0, SLOTS_AT, at)?;
+        remote.link.wait(ticket)?;
         self.note(known, &bounce, 0)
     }
 
@@ -213,7 +213,7 @@ impl FarRoad {
 
     /// It is about to draw a ticket.
     fn draws(&self, ep: &Endpoint) {
-        ep.any_source.far_stakes.lock().push(self.stake(None));
+        ep.any_source.remote_stakes.lock().push(self.stake(None));
     }
 
     /// It has, or could not.
@@ -221,12 +221,12 @@ impl FarRoad {
         let drawing = self.stake(None);
         match drawn {
             Ok(ticket) => {
-                let mut all = ep.any_source.far_stakes.lock();
+                let mut all = ep.any_source.remote_stakes.lock();
                 if let Some(stake) = all.iter_mut().find(|s| **s == drawing) {
                     stake.ticket = Some(ticket);
                 }
             }
-            Err(_) => ep.any_source.far_stakes.remove(drawing),
+            Err(_) => ep.any_source.remote_stakes.remove(drawing),
         }
         let ticket = drawn?;
         if is_too_many(ticket, known.freed, self.slots + self.senders) {
@@ -243,9 +243,9 @@ impl FarRoad {
 
     /// The next ticket.
     fn draw(&self) -> Result<u64> {
-        let (far, at) = self.counters();
-        let bounce = far.fabric().bounce()?;
-        bounce.draw(&far.link, at)
+        let (remote, at) = self.counters();
+        let bounce = remote.fabric().bounce()?;
+        bounce.draw(&remote.link, at)
     }
 
     /// Writes the record of a ticket and looks whether the receiver sleeps.
@@ -258,7 +258,7 @@ impl FarRoad {
         len: u32,
         fill: &dyn Fn(&mut [u64]) -> usize,
     ) -> Result<()> {
-        let bounce = self.far().fabric().bounce()?;
+        let bounce = self.remote().fabric().bounce()?;
         let over = self.post(ep, known, (&bounce, 0), ticket, (kind, len), fill);
         self.has_published(known, (&bounce, 0), over?)
     }
@@ -273,16 +273,16 @@ impl FarRoad {
         (kind, len): (Kind, u32),
         fill: &dyn Fn(&mut [u64]) -> usize,
     ) -> Result<u64> {
-        let far = self.far();
+        let remote = self.remote();
         let (end, slot) = self.compose(ep, (bounce, at), ticket, (kind, len), fill);
         let to = Place { addr: self.ring.addr.wrapping_add(slot), rkey: self.ring.rkey };
-        bounce.post_followed(&far.link, at + SLOTS_AT, end, to)?;
+        bounce.post_followed(&remote.link, at + SLOTS_AT, end, to)?;
         // Behind the write: either the receiver sees the slot before it sleeps, or this sees that it does.
-        let over = bounce.post(&far.link, (false, true), at, SLOTS_AT, self.ring);
+        let over = bounce.post(&remote.link, (false, true), at, SLOTS_AT, self.ring);
         if holds(Rule::TicketOnce) {
             known.held = None;
         }
-        ep.any_source.far_stakes.remove(self.stake(Some(ticket)));
+        ep.any_source.remote_stakes.remove(self.stake(Some(ticket)));
         over
     }
 
@@ -310,11 +310,11 @@ impl FarRoad {
 
     /// Waits for that.
     fn has_published(&self, known: &mut Known, (bounce, at): (&Bounce<'_>, usize), over: u64) -> Result<()> {
-        let far = self.far();
-        far.link.wait(over)?;
+        let remote = self.remote();
+        remote.link.wait(over)?;
         self.note(known, bounce, at)?;
         if known.asleep {
-            far.call(Call::Wake);
+            remote.call(Call::Wake);
         }
         Ok(())
     }
@@ -366,7 +366,7 @@ impl FarRoad {
         let mut known = self.lock();
         if known.freed <= ticket && now_ns() >= known.until_ns {
             // What others are told may be behind.
-            self.look_at(&mut known, self.far(), self.ring)?;
+            self.look_at(&mut known, self.remote(), self.ring)?;
             if known.freed <= ticket {
                 known.rest();
             }
@@ -382,7 +382,7 @@ impl FarRoad {
     /// Messages that are sent and not taken, of all senders of other nodes.
     pub fn outstanding(&self) -> u64 {
         let mut known = self.lock();
-        let home = self.host.is_none() || self.look_at(&mut known, self.far(), self.ring).is_ok();
+        let home = self.host.is_none() || self.look_at(&mut known, self.remote(), self.ring).is_ok();
         if self.gone().is_some() || !home || self.look(&mut known).is_err() {
             return 0;
         }
@@ -391,17 +391,17 @@ impl FarRoad {
 
     /// Prepares a long message. `None`: there is no room in the spool now. `copy`: it must not stay where it is.
     pub fn pack(&self, ep: &Endpoint, comm: i32, message: Run, timeout: i32) -> Result<Option<Payload>> {
-        let (far, len) = (self.far(), message.len());
+        let (remote, len) = (self.remote(), message.len());
         let copy = || -> Result<Option<Payload>> {
             let Some(block) = copy_into_spool(ep, comm, message) else { return Ok(None) };
             self.payload(ep, block, None, message).map(Some)
         };
         // Where the network would follow the program into memory that it has unmapped, the message cannot be withdrawn while it is being read.
-        let stays = far.fabric().device().limits().holds_pages || len > ep.spool.budget(comm).limit();
+        let stays = remote.fabric().device().limits().holds_pages || len > ep.spool.budget(comm).limit();
         if timeout == 0 || timeout > 0 && (len <= COPIED_AT_ONCE || !stays) {
             return copy();
         }
-        let Some(region) = registered(far, message, false) else {
+        let Some(region) = registered(remote, message, false) else {
             let payload = copy()?;
             if payload.is_none() && len > ep.spool.budget(comm).limit() {
                 return Err(error!(
@@ -419,7 +419,7 @@ impl FarRoad {
     }
 
     fn payload(&self, ep: &Endpoint, block: BlockRef, region: Option<Kept>, message: Run) -> Result<Payload> {
-        let keys = keys_of(ep, self.far(), block).inspect_err(|_| _ = ep.spool.give_back(block))?;
+        let keys = keys_of(ep, self.remote(), block).inspect_err(|_| _ = ep.spool.give_back(block))?;
         let rkey = keys as u32;
         let start = ep.spool.bytes(block.at) as u64;
         let data = match &region {
@@ -445,7 +445,7 @@ impl FarRoad {
     ) -> std::result::Result<(), Payload> {
         let copy = copy_into_spool(ep, comm, message);
         let Some(copy) = copy else { return Err(payload) };
-        let Some(keys) = keys_of(ep, self.far(), copy).ok().filter(|keys| is_whole(*keys)) else {
+        let Some(keys) = keys_of(ep, self.remote(), copy).ok().filter(|keys| is_whole(*keys)) else {
             ep.spool.give_back(copy);
             return Err(payload);
         };

@@ -6,7 +6,7 @@ use crate::fabric::network::Piece;
 impl Sender {
     /// Could the message go by the annex now?
     pub(in crate::p2p) fn fits_annex(&self) -> bool {
-        self.lane.far().is_some_and(|far| far.has_part(self.len) && !self.is_chained())
+        self.lane.remote().is_some_and(|remote| remote.has_part(self.len) && !self.is_chained())
     }
 
     fn is_chained(&self) -> bool {
@@ -14,28 +14,28 @@ impl Sender {
     }
 
     /// Sends the message by the annex. `false`: it is not sent.
-    pub(in crate::p2p) fn by_annex(&mut self, far: &Far) -> bool {
+    pub(in crate::p2p) fn by_annex(&mut self, remote: &Remote) -> bool {
         if self.is_chained() {
             return false;
         }
-        let Some(part) = far.take_part(self.slot, self.seq, self.len) else { return false };
-        let landed = self.put_in_annex(far, part).is_ok();
+        let Some(part) = remote.take_part(self.slot, self.seq, self.len) else { return false };
+        let landed = self.put_in_annex(remote, part).is_ok();
         if landed {
-            self.sent(WayTaken::FarShort);
+            self.sent(WayTaken::RemoteShort);
         } else {
-            far.leave_part(part);
+            remote.leave_part(part);
         }
         landed
     }
 
-    fn put_in_annex(&self, far: &Far, part: Part) -> Result<(), Error> {
+    fn put_in_annex(&self, remote: &Remote, part: Part) -> Result<(), Error> {
         let region = match self.data.form() {
-            Form::Contiguous(run) if self.len > far.link.limits().copy_most as usize => {
-                registered(far, run, false).map(|region| (run, region))
+            Form::Contiguous(run) if self.len > remote.link.limits().copy_most as usize => {
+                registered(remote, run, false).map(|region| (run, region))
             }
             _ => None,
         };
-        let bounce = if region.is_none() { Some(far.fabric().bounce()?) } else { None };
+        let bounce = if region.is_none() { Some(remote.fabric().bounce()?) } else { None };
         let (run, lkey) = match (&region, &bounce) {
             (Some((run, region)), _) => (*run, region.lkey()),
             (_, Some(bounce)) => {
@@ -46,9 +46,9 @@ impl Sender {
             _ => return Ok(()),
         };
         let piece = Piece { addr: run.ptr() as u64, len: run.len() as u32, lkey };
-        let land = Land::new(self.seq, self.got(), Kind::FarAnnex, 0, self.lane.epoch);
+        let land = Land::new(self.seq, self.got(), Kind::RemoteAnnex, 0, self.lane.epoch);
         let land = if self.now { land.now() } else { land };
         // SAFETY: registered, and there, until this is over.
-        unsafe { far.publish_by_annex((self.slot, self.seq), land, part, piece) }
+        unsafe { remote.publish_by_annex((self.slot, self.seq), land, part, piece) }
     }
 }

@@ -11,7 +11,7 @@ const OLD_AT: usize = SLOTS_AT + SLOT;
 /// A message that goes to several rings at once: by which part of the bounce buffer, and the request under way.
 struct Going<'a> {
     n: usize,
-    road: &'a FarRoad,
+    road: &'a RemoteRoad,
     known: MutexGuard<'a, Known>,
     at: usize,
     /// Under this ticket, by what is under way; `None`: that draws one.
@@ -22,8 +22,8 @@ struct Going<'a> {
 /// Puts a message of up to [`AREA_BYTES`] bytes into a slot of each of these rings: in a way there and back for all of them where the network can
 /// append, otherwise in two. Not into those that are not known to have room, that another thread is at, or that others have sent to: which it
 /// is in is said in `placed`.
-pub fn place_at_all(ep: &Endpoint, roads: &[Option<&FarRoad>], data: Run, placed: &mut [bool]) {
-    let Some(Ok(bounce)) = roads.iter().flatten().next().map(|road| road.far().fabric().bounce()) else { return };
+pub fn place_at_all(ep: &Endpoint, roads: &[Option<&RemoteRoad>], data: Run, placed: &mut [bool]) {
+    let Some(Ok(bounce)) = roads.iter().flatten().next().map(|road| road.remote().fabric().bounce()) else { return };
     let (what, fill) = ((Kind::Area, data.len() as u32), |to: &mut [u64]| {
         Cursor::new(data.into(), 0).gather_into(to);
         data.len()
@@ -39,12 +39,12 @@ pub fn place_at_all(ep: &Endpoint, roads: &[Option<&FarRoad>], data: Run, placed
         let (under, posted) = if road.appends(data.len()) {
             (Some(known.sent), road.append(ep, &known, (&bounce, at), what, &fill))
         } else {
-            let (far, counters) = road.counters();
-            (None, bounce.post_draw(&far.link, at, counters))
+            let (remote, counters) = road.counters();
+            (None, bounce.post_draw(&remote.link, at, counters))
         };
         match posted {
             Ok(over) => going.push(Going { n, road, known, at, under, over }),
-            Err(_) => ep.any_source.far_stakes.remove(road.stake(None)),
+            Err(_) => ep.any_source.remote_stakes.remove(road.stake(None)),
         }
     }
     // All are waited for, whatever comes of one: the buffer is theirs so long.
@@ -72,12 +72,12 @@ pub fn place_at_all(ep: &Endpoint, roads: &[Option<&FarRoad>], data: Run, placed
             None => true,
         };
         if one.under.is_some() {
-            ep.any_source.far_stakes.remove(one.road.stake(None));
+            ep.any_source.remote_stakes.remove(one.road.stake(None));
         }
     }
 }
 
-impl FarRoad {
+impl RemoteRoad {
     /// Posts the record under the ticket that is given out next, as far as is known, and draws that with it; and a look at the counters. What is then
     /// waited for.
     fn append(
@@ -88,15 +88,15 @@ impl FarRoad {
         what: (Kind, u32),
         fill: &dyn Fn(&mut [u64]) -> usize,
     ) -> Result<u64> {
-        let far = self.far();
+        let remote = self.remote();
         let (len, slot) = self.compose(ep, (bounce, at), known.sent, what, fill);
         let places = (at + OLD_AT, at + SLOTS_AT, len);
-        bounce.post_append(&far.link, (known.sent, slot as u32), places, self.ring)?;
-        bounce.post(&far.link, (false, true), at, SLOTS_AT, self.ring)
+        bounce.post_append(&remote.link, (known.sent, slot as u32), places, self.ring)?;
+        bounce.post(&remote.link, (false, true), at, SLOTS_AT, self.ring)
     }
 
     /// Can it append a message of so many bytes?
     fn appends(&self, len: usize) -> bool {
-        self.host.is_none() && HEAD + len <= RECORD_MOST && self.far().link.limits().appends
+        self.host.is_none() && HEAD + len <= RECORD_MOST && self.remote().link.limits().appends
     }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use static_assertions::const_assert;
 
-use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
+use super::{CHUNK_SLOTS, HINT_KEYED, REMOTE_INLINE};
 use crate::base::lock::Mutex;
 use crate::base::published::Published;
 use crate::base::rules::{Rule, holds};
@@ -99,7 +99,7 @@ pub(super) fn queue_at(n: u64) -> usize {
 
 /// The chain of an index as its receiver follows it.
 #[derive(Default)]
-pub struct FarChain {
+pub struct RemoteChain {
     /// The block in the sender's memory, its key, the generation of its use, its bytes.
     pub addr: u64,
     /// See above.
@@ -120,9 +120,9 @@ pub struct FarChain {
     pub late_ns: u64,
 }
 
-/// What this side keeps of an index of a far lane. Each field belongs to the index's sending or receiving thread, but `acked`.
+/// What this side keeps of an index of a remote lane. Each field belongs to the index's sending or receiving thread, but `acked`.
 #[derive(Default)]
-pub struct FarSlot {
+pub struct RemoteSlot {
     /// As sender: everything up to this message is known to be received.
     pub(super) acked: AtomicU64,
     /// As receiver: everything up to this message is received, its reads are over.
@@ -140,12 +140,12 @@ pub struct FarSlot {
     /// As receiver: the registration of the posted buffer.
     pub buffer: Mutex<Option<Kept>>,
     /// As receiver: the chain, once there is one.
-    chain: Published<Mutex<FarChain>>,
+    chain: Published<Mutex<RemoteChain>>,
 }
 
-impl FarSlot {
+impl RemoteSlot {
     /// As receiver: the chain.
-    pub fn chain(&self) -> &Mutex<FarChain> {
+    pub fn chain(&self) -> &Mutex<RemoteChain> {
         self.chain.get_or_make(Mutex::default)
     }
     /// As receiver: how far it has received, which the peer is told now.
@@ -156,7 +156,7 @@ impl FarSlot {
         received
     }
     fn bytes(&self) -> usize {
-        size_of::<FarSlot>() + self.chain.get().map_or(0, size_of_val)
+        size_of::<RemoteSlot>() + self.chain.get().map_or(0, size_of_val)
     }
 }
 
@@ -166,7 +166,7 @@ pub(super) const FEW: usize = 4;
 /// The fronts of [`CHUNK_SLOTS`] indices, and what this side keeps of those that are used.
 pub(super) struct Chunk {
     pub(super) window: Arc<Window>,
-    slots: [Published<[FarSlot; FEW]>; CHUNK_SLOTS / FEW],
+    slots: [Published<[RemoteSlot; FEW]>; CHUNK_SLOTS / FEW],
 }
 
 /// Chunks that are found together.
@@ -183,7 +183,7 @@ impl Default for Chunks {
 
 /// A posting as its sender reads it from its front, whole.
 #[derive(Clone, Copy, Debug)]
-pub struct FarPosting {
+pub struct RemotePosting {
     /// Virtual address in the receiver.
     pub addr: u64,
     /// Capacity.
@@ -194,9 +194,9 @@ pub struct FarPosting {
     pub shape: [u64; 3],
 }
 
-impl FarPosting {
+impl RemotePosting {
     /// What the words of a posting say. `None`: no receiver has such memory.
-    pub(super) fn of([addr, cap, meta, _, run, count, stride, _]: [u64; 8]) -> Option<FarPosting> {
+    pub(super) fn of([addr, cap, meta, _, run, count, stride, _]: [u64; 8]) -> Option<RemotePosting> {
         let cap = usize::try_from(cap).ok().filter(|cap| *cap <= isize::MAX as usize)?;
         let ends = match meta as u8 {
             kind if kind == PostingKind::Contiguous as u8 => addr.checked_add(cap as u64).is_some(),
@@ -212,7 +212,7 @@ impl FarPosting {
         };
         // Nothing may lie anywhere.
         let ends = ends || cap == 0 && (1..=PostingKind::List as u64).contains(&(meta & 0xff));
-        ends.then_some(FarPosting { addr, cap, meta, shape: [run, count, stride] })
+        ends.then_some(RemotePosting { addr, cap, meta, shape: [run, count, stride] })
     }
     /// The key, if its memory is registered.
     pub fn key(&self) -> Option<u32> {
@@ -240,7 +240,8 @@ pub struct ChainStart {
 }
 
 /// The word of a posting that is withdrawn.
-pub const WITHDRAWN: FarPosting = FarPosting { addr: 0, cap: 0, meta: PostingKind::Contiguous as u64, shape: [0; 3] };
+pub const WITHDRAWN: RemotePosting =
+    RemotePosting { addr: 0, cap: 0, meta: PostingKind::Contiguous as u64, shape: [0; 3] };
 
 /// The sum that shows that a record is whole. The key is taken in as the words are: if it were only added to the first one, a record's new key and
 /// first word would go with the old rest and the old sum whenever both have changed by the same bits.
@@ -277,12 +278,12 @@ impl Chunk {
         Chunk { window, slots: Default::default() }
     }
     /// What this side keeps of a slot of the chunk.
-    pub(super) fn slot(&self, n: usize) -> &FarSlot {
+    pub(super) fn slot(&self, n: usize) -> &RemoteSlot {
         &self.slots[n / FEW].get_or_make(Default::default)[n % FEW]
     }
     /// The same, of a slot that was used before.
     #[inline(always)]
-    pub(super) fn known_slot(&self, n: usize) -> Option<&FarSlot> {
+    pub(super) fn known_slot(&self, n: usize) -> Option<&RemoteSlot> {
         Some(&self.slots[n / FEW].get()?[n % FEW])
     }
     /// What the peer writes of a slot of the chunk.
@@ -292,7 +293,7 @@ impl Chunk {
         unsafe { &*self.window.memory.as_ptr().cast::<Front>().add(n % CHUNK_SLOTS) }
     }
     fn bytes(&self) -> usize {
-        size_of_val(self) + self.slots.iter().filter_map(Published::get).flatten().map(FarSlot::bytes).sum::<usize>()
+        size_of_val(self) + self.slots.iter().filter_map(Published::get).flatten().map(RemoteSlot::bytes).sum::<usize>()
     }
 }
 
@@ -323,7 +324,7 @@ impl Front {
 
     /// The acknowledgement that comes with this landing, and the first words of its data, if the landing is whole.
     pub(super) fn whole_landing(&self, land: Land) -> Option<[u64; 4]> {
-        let count = 1 + land.inline_len().min(FAR_INLINE).div_ceil(8);
+        let count = 1 + land.inline_len().min(REMOTE_INLINE).div_ceil(8);
         let mut words = [0u64; 14];
         words.iter_mut().zip(&self.landing[2..]).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
         let check = self.landing[1].load(Ordering::Acquire);
@@ -361,7 +362,7 @@ mod tests {
         ) {
             let cap = if fits { run.wrapping_mul(count) } else { cap };
             let words = [addr, cap, kind | 0xabcd << 32, 9, run, count, stride, 0];
-            if let Some(posting) = FarPosting::of(words) {
+            if let Some(posting) = RemotePosting::of(words) {
                 prop_assert!((1..=3).contains(&kind) && posting.cap as u64 == cap && cap <= isize::MAX as u64);
                 if kind == PostingKind::Contiguous as u64 {
                     prop_assert!(cap == 0 || addr as u128 + cap as u128 <= u64::MAX as u128);
@@ -375,8 +376,8 @@ mod tests {
                 }
             }
             // What every receiver posts.
-            prop_assert!(FarPosting::of([1 << 40, 4096, 1, 9, 0, 0, 0, 0]).is_some());
-            prop_assert!(FarPosting::of([0, 0, 1, 0, 0, 0, 0, 0]).is_some());
+            prop_assert!(RemotePosting::of([1 << 40, 4096, 1, 9, 0, 0, 0, 0]).is_some());
+            prop_assert!(RemotePosting::of([0, 0, 1, 0, 0, 0, 0, 0]).is_some());
         }
     }
 

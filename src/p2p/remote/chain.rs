@@ -6,7 +6,7 @@
 use super::*;
 use crate::base::clock::now_ns;
 use crate::base::run::Run;
-use crate::lane::far::FarChain;
+use crate::lane::remote::RemoteChain;
 
 /// Bytes of a chain that are fetched at a time.
 const PIECE: u64 = 4096;
@@ -68,23 +68,23 @@ fn is_start(start: &ChainStart) -> bool {
 }
 
 /// The bytes of a chain's piece from the next record on.
-fn next_bytes(chain: &FarChain) -> &[u8] {
+fn next_bytes(chain: &RemoteChain) -> &[u8] {
     let at = chain.next.checked_sub(chain.from).and_then(|at| usize::try_from(at).ok());
     at.and_then(|at| chain.piece.get(at..)).unwrap_or_default()
 }
 
 /// What lies at the next place of a chain of which so much was fetched.
-fn next_of(chain: &FarChain, seq: u64) -> Next {
+fn next_of(chain: &RemoteChain, seq: u64) -> Next {
     parse(next_bytes(chain), chain.size.saturating_sub(chain.next), seq)
 }
 
 /// The block of a chain.
-fn source(chain: &FarChain) -> Source {
+fn source(chain: &RemoteChain) -> Source {
     Source::new(chain.addr, chain.key, chain.generation)
 }
 
 /// Goes on with another block.
-fn enter(chain: &mut FarChain, addr: u64, keys: u64, size: u64) {
+fn enter(chain: &mut RemoteChain, addr: u64, keys: u64, size: u64) {
     (chain.addr, chain.key, chain.generation, chain.size) = (addr, keys as u32, (keys >> 32) as u32, size);
     (chain.next, chain.sure, chain.late_ns) = (BLOCK_HEADER as u64, 0, 0);
     chain.piece.clear();
@@ -92,29 +92,29 @@ fn enter(chain: &mut FarChain, addr: u64, keys: u64, size: u64) {
 
 impl Receiver {
     /// The chain begins with this message.
-    pub(in crate::p2p) fn enter_chain_far(&self, far: &Far) -> bool {
-        let Some(start) = far.chain_start(self.slot).filter(|s| s.first == self.seq) else { return false };
+    pub(in crate::p2p) fn enter_chain_remote(&self, remote: &Remote) -> bool {
+        let Some(start) = remote.chain_start(self.slot).filter(|s| s.first == self.seq) else { return false };
         if !is_start(&start) {
             self.break_off("where a chain begins");
             return false;
         }
-        let Some(mine) = far.slot(self.slot) else { return false };
+        let Some(mine) = remote.slot(self.slot) else { return false };
         let mut chain = mine.chain().lock().unwrap_or_else(|e| e.into_inner());
         enter(&mut chain, start.addr, start.key as u64 | (start.generation as u64) << 32, start.size);
         true
     }
 
     /// Looks for the next record of the chain; its word.
-    pub(in crate::p2p) fn look_in_far_chain(&self, far: &Far) -> Option<u64> {
-        let mine = far.slot(self.slot)?;
+    pub(in crate::p2p) fn look_in_remote_chain(&self, remote: &Remote) -> Option<u64> {
+        let mine = remote.slot(self.slot)?;
         let mut chain = mine.chain().lock().unwrap_or_else(|e| e.into_inner());
         let mut linked = false;
         loop {
-            let tail = far.chain_tail(self.slot);
+            let tail = remote.chain_tail(self.slot);
             if tail < self.seq {
                 return None;
             }
-            if !self.fetch_piece(far, &mut chain, tail) {
+            if !self.fetch_piece(remote, &mut chain, tail) {
                 return None;
             }
             match next_of(&chain, self.seq) {
@@ -125,7 +125,7 @@ impl Receiver {
                 }
                 // One link follows another only where the records are damaged.
                 Next::Link { addr, keys, size } if !linked => {
-                    source(&chain).done(far);
+                    source(&chain).done(remote);
                     enter(&mut chain, addr, keys, size);
                     linked = true;
                 }
@@ -139,7 +139,7 @@ impl Receiver {
     }
 
     /// Has the message been told of for long, and is not there?
-    fn is_late(&self, chain: &mut FarChain) -> bool {
+    fn is_late(&self, chain: &mut RemoteChain) -> bool {
         let now = now_ns();
         chain.sure = 0;
         if chain.late_ns == 0 {
@@ -149,7 +149,7 @@ impl Receiver {
     }
 
     /// Fetches what lies at the next place, if that was not done since the chain has come so far.
-    fn fetch_piece(&self, far: &Far, chain: &mut FarChain, tail: u64) -> bool {
+    fn fetch_piece(&self, remote: &Remote, chain: &mut RemoteChain, tail: u64) -> bool {
         let left = chain.size.saturating_sub(chain.next);
         if chain.sure >= self.seq && next_bytes(chain).len() as u64 >= LONGEST.min(left) {
             return true;
@@ -158,10 +158,10 @@ impl Receiver {
         let (block, from) = (source(chain), chain.next);
         let there = chain.addr.wrapping_add(from);
         chain.piece.resize(n, 0);
-        if let Err(e) = Run::with_room(&mut chain.piece, |to| block.fetch(far, to.into(), n, there)) {
+        if let Err(e) = Run::with_room(&mut chain.piece, |to| block.fetch(remote, to.into(), n, there)) {
             chain.piece.clear();
             // The sender could say no again and again.
-            far.link.fail(Reason::Other, format!("has sent what cannot be fetched ({})", e.detail()));
+            remote.link.fail(Reason::Other, format!("has sent what cannot be fetched ({})", e.detail()));
             return false;
         }
         (chain.from, chain.sure) = (from, tail);
@@ -169,8 +169,8 @@ impl Receiver {
     }
 
     /// The length of the record that was found.
-    pub(in crate::p2p) fn far_record_len(&self, far: &Far) -> usize {
-        let Some(mine) = far.slot(self.slot) else { return 0 };
+    pub(in crate::p2p) fn remote_record_len(&self, remote: &Remote) -> usize {
+        let Some(mine) = remote.slot(self.slot) else { return 0 };
         match next_of(&mine.chain().lock().unwrap_or_else(|e| e.into_inner()), self.seq) {
             Next::Record { len, .. } => len as usize,
             _ => 0,
@@ -178,15 +178,15 @@ impl Receiver {
     }
 
     /// The block of the chain will not be looked at again.
-    pub(in crate::p2p) fn finish_block_far(&self, far: &Far) {
-        if let Some(mine) = far.slot(self.slot) {
-            source(&mine.chain().lock().unwrap_or_else(|e| e.into_inner())).done(far);
+    pub(in crate::p2p) fn finish_block_remote(&self, remote: &Remote) {
+        if let Some(mine) = remote.slot(self.slot) {
+            source(&mine.chain().lock().unwrap_or_else(|e| e.into_inner())).done(remote);
         }
     }
 
     /// Delivers a record of the chain; its length.
-    pub(in crate::p2p) fn take_far_record(&self, far: &Far) -> Result<usize, Error> {
-        let Some(mine) = far.slot(self.slot) else { return Err(self.garbled("a record of its chain")) };
+    pub(in crate::p2p) fn take_remote_record(&self, remote: &Remote) -> Result<usize, Error> {
+        let Some(mine) = remote.slot(self.slot) else { return Err(self.garbled("a record of its chain")) };
         let mut chain = mine.chain().lock().unwrap_or_else(|e| e.into_inner());
         let Next::Record { len, header } = next_of(&chain, self.seq) else {
             return Err(self.garbled("a record of its chain"));
@@ -196,11 +196,11 @@ impl Receiver {
             Some(bytes) => Cursor::new(self.data, 0).scatter_bytes(bytes),
             None => {
                 let from = chain.addr.wrapping_add(chain.next + header);
-                source(&chain).fetch(far, self.data, n, from)?;
+                source(&chain).fetch(remote, self.data, n, from)?;
             }
         }
         chain.next += record_bytes(len as usize) as u64;
-        write_back(far, chain.addr.wrapping_add(64), chain.key, self.seq as u32);
+        write_back(remote, chain.addr.wrapping_add(64), chain.key, self.seq as u32);
         Ok(len as usize)
     }
 }

@@ -14,14 +14,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Remote, transfer, write_back};
+use super::{PeerMemory, transfer, write_back};
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::Layout;
 use crate::fabric::network::link::Link;
 use crate::fabric::network::region::memory_limit;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::BlockRef;
-use crate::lane::far::{Answer, Ask, Asked, Far};
+use crate::lane::remote::{Answer, Ask, Asked, Remote};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::spool::PAGE;
 
@@ -38,8 +38,8 @@ static_assertions::const_assert!(core::mem::offset_of!(crate::lane::record::Bloc
 
 /// The key of a block of the spool, in the lower half, and the number of its use, as they are published. `Memory`: not even its first page
 /// can be registered.
-pub(in crate::p2p) fn keys_of(ep: &Endpoint, far: &Far, block: BlockRef) -> Result<u64> {
-    let fabric = far.fabric();
+pub(in crate::p2p) fn keys_of(ep: &Endpoint, remote: &Remote, block: BlockRef) -> Result<u64> {
+    let fabric = remote.fabric();
     let all = ep.spool.extent(block);
     let key = |len: usize| fabric.spool_key(all.first(len));
     let or_instead = |len: usize| {
@@ -81,32 +81,32 @@ impl Source {
     }
 
     /// Fetches `n` bytes of it, from that address there.
-    pub fn fetch(&self, far: &Far, to: Layout, n: usize, from: u64) -> Result<()> {
+    pub fn fetch(&self, remote: &Remote, to: Layout, n: usize, from: u64) -> Result<()> {
         // Addresses there, as the peer says: what is not its own its device refuses.
         let within = |from: u64| (PAGE as u64).checked_sub(from.wrapping_sub(self.addr)).filter(|left| *left > 0);
         if self.generation & PART == 0 || within(from).is_some_and(|left| n as u64 <= left) {
-            return transfer(far, false, to, 0, n, Remote::run(from, self.key));
+            return transfer(remote, false, to, 0, n, PeerMemory::run(from, self.key));
         }
-        let _alone = far.link.borrow();
+        let _alone = remote.link.borrow();
         let fetch_all = || -> Result<()> {
             let mut done = 0;
             while done < n {
                 let at = from.wrapping_add(done as u64);
-                let (key, most) = within(at).map_or_else(|| ask(far, at), |left| Ok((self.key, left)))?;
+                let (key, most) = within(at).map_or_else(|| ask(remote, at), |left| Ok((self.key, left)))?;
                 let bytes = (n - done).min(usize::try_from(most).unwrap_or(usize::MAX));
-                transfer(far, false, to, done, bytes, Remote::run(at, key))?;
+                transfer(remote, false, to, done, bytes, PeerMemory::run(at, key))?;
                 done += bytes;
             }
             Ok(())
         };
         let outcome = fetch_all();
-        let _ = far.ask_for(asked(0), || goes_on(far));
+        let _ = remote.ask_for(asked(0), || goes_on(remote));
         outcome
     }
 
     /// Says that this side is done with it.
-    pub fn done(&self, far: &Far) {
-        write_back(far, self.addr.wrapping_add(DONE_AT), self.key, self.generation & !PART);
+    pub fn done(&self, remote: &Remote) {
+        write_back(remote, self.addr.wrapping_add(DONE_AT), self.key, self.generation & !PART);
     }
 }
 
@@ -114,14 +114,14 @@ fn asked(at: u64) -> Asked {
     Asked { what: Ask::Lend, slot: 0, seq: 0, at }
 }
 
-fn goes_on(far: &Far) -> bool {
-    far.link.failure().is_none() && !far.has_left()
+fn goes_on(remote: &Remote) -> bool {
+    remote.link.failure().is_none() && !remote.has_left()
 }
 
 /// The key of the piece that begins at this address of the peer's spool, and its bytes.
-fn ask(far: &Far, at: u64) -> Result<(u32, u64)> {
-    let (me, peer) = (far.link.me, far.link.peer);
-    match far.ask_for(asked(at), || goes_on(far)) {
+fn ask(remote: &Remote, at: u64) -> Result<(u32, u64)> {
+    let (me, peer) = (remote.link.me, remote.link.peer);
+    match remote.ask_for(asked(at), || goes_on(remote)) {
         Some(Some([key, bytes])) if bytes > 0 => Ok((key as u32, bytes)),
         Some(_) => Err(Error::new(
             Code::Memory,
@@ -131,7 +131,7 @@ fn ask(far: &Far, at: u64) -> Result<(u32, u64)> {
             ),
         )),
         None => {
-            far.link.check()?;
+            remote.link.check()?;
             Err(Error::new(Code::Peer, format!("rank {me}: rank {peer} has left in the middle of a message")))
         }
     }

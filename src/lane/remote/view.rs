@@ -1,9 +1,9 @@
-//! A far lane's view: what the peer has written into the fronts is taken over from there by whoever looks.
+//! A remote lane's view: what the peer has written into the fronts is taken over from there by whoever looks.
 
 use std::sync::atomic::Ordering;
 
 use super::front::{CHAIN_AT, PENDING, TAIL_AT, sum};
-use super::{ChainStart, Far, NAPS};
+use super::{ChainStart, NAPS, Remote};
 use crate::base::atomics::AtomicU32;
 use crate::base::error::Result;
 use crate::base::rules::{Rule, holds};
@@ -12,32 +12,32 @@ use crate::lane::record::{Half, Land, PostingKind, WANTS, word24};
 use crate::wait::mark_asleep;
 
 impl Lane {
-    /// The far part; `None`: the peer is on this node.
+    /// The remote part; `None`: the peer is on this node.
     #[inline(always)]
-    pub fn far(&self) -> Option<&Far> {
-        self.far.as_deref()
+    pub fn remote(&self) -> Option<&Remote> {
+        self.remote.as_deref()
     }
 
     /// Makes sure that a slot's fronts are there, on both sides, where the peer is on another node.
     pub fn open_fronts(&self, slot: usize) -> Result<()> {
-        self.far().map_or(Ok(()), |far| far.open_slot(slot))
+        self.remote().map_or(Ok(()), |remote| remote.open_slot(slot))
     }
 
     /// How often a wait for this peer sleeps by the clock before it says so.
     pub fn naps(&self) -> u32 {
-        if self.far().is_some() { NAPS } else { 0 }
+        if self.remote().is_some() { NAPS } else { 0 }
     }
 
     /// Longest time for which a wait for this peer may sleep without tending the connection.
     pub fn tend_within_ns(&self) -> u64 {
-        self.far().map_or(u64::MAX, |far| far.link.tend_within_ns())
+        self.remote().map_or(u64::MAX, |remote| remote.link.tend_within_ns())
     }
 
     /// Says to the peer that a thread sleeps, by this word on a node. `false`: there is no way to say so.
     pub fn fall_asleep(&self, word: Option<&AtomicU32>) -> bool {
-        match self.far() {
-            Some(far) => {
-                far.fall_asleep();
+        match self.remote() {
+            Some(remote) => {
+                remote.fall_asleep();
                 true
             }
             None => word.map(mark_asleep).is_some(),
@@ -46,16 +46,16 @@ impl Lane {
 
     /// Does the peer receive from any index, so that it wants to be told of each?
     pub fn is_subscribed(&self) -> bool {
-        match self.far() {
+        match self.remote() {
             None => self.peer_side().any.load(Ordering::Relaxed) != 0,
-            Some(far) => far.is_subscribed(),
+            Some(remote) => remote.is_subscribed(),
         }
     }
 
     /// Takes over what the peer has published for message `seq`, which is waited for, if that is there and whole.
     pub fn take_over_incoming(&self, slot: usize, seq: u64) {
-        let Some(far) = self.far() else { return };
-        let Some(front) = far.front(slot) else { return };
+        let Some(remote) = self.remote() else { return };
+        let Some(front) = remote.front(slot) else { return };
         let view: &Half = self.receiving(slot).0;
         let land = Land(front.landing[0].load(Ordering::Acquire));
         if land.is(seq, self.epoch)
@@ -64,22 +64,22 @@ impl Lane {
         {
             view.data[0].store(first, Ordering::Relaxed);
             view.data[1].store(second, Ordering::Relaxed);
-            if let Some(mine) = far.slot(slot) {
+            if let Some(mine) = remote.slot(slot) {
                 mine.acked.fetch_max(ack, Ordering::AcqRel);
             }
             view.publish(land);
         }
-        if let Some(annexed) = far.annexed(slot, seq, self.epoch)
+        if let Some(annexed) = remote.annexed(slot, seq, self.epoch)
             && view.landing() != annexed.land
         {
             view.data[0].store(annexed.len, Ordering::Relaxed);
             view.data[1].store(annexed.part, Ordering::Relaxed);
-            if let Some(mine) = far.slot(slot) {
+            if let Some(mine) = remote.slot(slot) {
                 mine.acked.fetch_max(annexed.ack, Ordering::AcqRel);
             }
             view.publish(annexed.land);
         }
-        if front.chain[0].load(Ordering::Acquire) == seq && far.chain_start(slot).is_some_and(|s| s.first == seq) {
+        if front.chain[0].load(Ordering::Acquire) == seq && remote.chain_start(slot).is_some_and(|s| s.first == seq) {
             view.tx.store(word24(seq, 0), Ordering::Release);
         }
         let mark = front.mark.load(Ordering::Acquire);
@@ -91,8 +91,8 @@ impl Lane {
 
     /// Takes over what the peer has said about this side's messages: acknowledgements, and its posting if that is whole.
     pub fn take_over_outgoing(&self, slot: usize) {
-        let Some(far) = self.far() else { return };
-        let (Some(front), Some(mine)) = (far.front(slot), far.slot(slot)) else { return };
+        let Some(remote) = self.remote() else { return };
+        let (Some(front), Some(mine)) = (remote.front(slot), remote.slot(slot)) else { return };
         let mut acked = front.ack.load(Ordering::Acquire).max(mine.acked.load(Ordering::Acquire));
         let view = self.posting_there(slot);
         if front.posting[7].load(Ordering::Acquire) != mine.posting_seen.load(Ordering::Relaxed)
@@ -113,13 +113,13 @@ impl Lane {
         acked = acked.max(view.seq.load(Ordering::Relaxed).saturating_sub(1));
         let acked = mine.acked.fetch_max(acked, Ordering::AcqRel).max(acked);
         self.sending(slot).1.rx.store(word24(acked, 0), Ordering::Release);
-        let (theirs, mine) = (&far.page().side, self.peer_side());
+        let (theirs, mine) = (&remote.page().side, self.peer_side());
         mine.any.store(theirs.any.load(Ordering::Acquire), Ordering::Release);
         mine.state.store(theirs.state.load(Ordering::Acquire), Ordering::Release);
     }
 }
 
-impl Far {
+impl Remote {
     /// Would a message on this slot leave now? Otherwise a connection is asked for.
     pub fn is_ready(&self, slot: usize) -> bool {
         self.link.is_there() && self.chunk(slot).is_some_and(|chunk| self.link.place_of(&chunk.window).is_some())

@@ -1,6 +1,6 @@
 //! What a lane between nodes has besides its view: the fronts that the peer writes, and how this side writes the peer's.
 //!
-//! The records of a far lane are the same as those of a lane on a node, in private memory: the **view**. What this side says is
+//! The records of a remote lane are the same as those of a lane on a node, in private memory: the **view**. What this side says is
 //! written into the view and posted to the peer's **front**; what the peer has said is taken over from the own front into the view by
 //! whoever looks ([`Lane::take_over_incoming`](super::Lane::take_over_incoming),
 //! [`Lane::take_over_outgoing`](super::Lane::take_over_outgoing)). `docs/protocol.md`, "Between nodes", has the reasons.
@@ -34,14 +34,14 @@ mod view;
 
 pub use annex::Part;
 pub use ask::{Answer, Ask, Asked, Call, answer};
-pub use front::{ChainStart, FarChain, FarPosting, FarSlot, WITHDRAWN, sum};
+pub use front::{ChainStart, RemoteChain, RemotePosting, RemoteSlot, WITHDRAWN, sum};
 
 /// In a lane's key: it is between nodes, so the short path does not find it.
-pub const FAR: u64 = 1 << 63;
+pub const REMOTE: u64 = 1 << 63;
 /// Indices in a chunk of fronts.
 pub const CHUNK_SLOTS: usize = 32;
 /// Bytes of a message that travel in the landing.
-pub const FAR_INLINE: usize = 104;
+pub const REMOTE_INLINE: usize = 104;
 /// Moments that a wait sleeps by the clock before it has the peer wake it, which costs a write and both sides' threads.
 pub const NAPS: u32 = 8;
 /// Posting hint: the memory is registered, and the key is in the posting.
@@ -63,8 +63,8 @@ pub fn has_messages(window: &Window) -> bool {
     if window.is_annex() { annex::slots_of(window).next().is_some() } else { front::has_messages(window) }
 }
 
-/// The far part of a lane.
-pub struct Far {
+/// The remote part of a lane.
+pub struct Remote {
     /// The connection.
     pub link: Arc<Link>,
     fabric: Arc<Fabric>,
@@ -86,7 +86,7 @@ pub struct Far {
     annex: annex::Annex,
 }
 
-impl Far {
+impl Remote {
     /// First contact for a lane: its page and its first chunk.
     pub fn open(
         fabric: &Arc<Fabric>,
@@ -94,10 +94,10 @@ impl Far {
         card: crate::fabric::network::Card,
         number: u64,
         attach_s: f64,
-    ) -> Result<Far> {
+    ) -> Result<Remote> {
         let time = std::time::Duration::from_secs_f64(attach_s);
         let (link, page, fronts) = fabric.contact(peer, &card, number, FIRST_CHUNK, time)?;
-        Ok(Far::of(fabric, card, number, (link, [page, fronts]), attach_s))
+        Ok(Remote::of(fabric, card, number, (link, [page, fronts]), attach_s))
     }
 
     /// The same where contact is made already.
@@ -107,10 +107,10 @@ impl Far {
         number: u64,
         (link, [page, fronts]): (Arc<Link>, [Arc<Window>; 2]),
         attach_s: f64,
-    ) -> Far {
+    ) -> Remote {
         let chunks = Chunks::default();
         chunks.get_or_make(FIRST_CHUNK as usize, || Chunk::new(fronts));
-        Far {
+        Remote {
             link,
             fabric: fabric.clone(),
             card,
@@ -200,7 +200,7 @@ impl Far {
         self.chunks.bytes()
     }
     /// What this side keeps of a slot, which is open.
-    pub fn slot(&self, slot: usize) -> Option<&FarSlot> {
+    pub fn slot(&self, slot: usize) -> Option<&RemoteSlot> {
         self.chunk(slot).map(|c| c.slot(slot % CHUNK_SLOTS))
     }
 
@@ -226,12 +226,12 @@ impl Far {
     }
 
     /// Writes words to the peer's front of a slot, composed while the connection is locked.
-    fn write(&self, slot: usize, at: usize, words: impl FnOnce(&FarSlot, &mut Record)) -> Result<()> {
+    fn write(&self, slot: usize, at: usize, words: impl FnOnce(&RemoteSlot, &mut Record)) -> Result<()> {
         self.write_as(How::Silent, slot, at, words)
     }
     /// The same, posted like this.
     #[inline]
-    fn write_as(&self, how: How, slot: usize, at: usize, words: impl FnOnce(&FarSlot, &mut Record)) -> Result<()> {
+    fn write_as(&self, how: How, slot: usize, at: usize, words: impl FnOnce(&RemoteSlot, &mut Record)) -> Result<()> {
         let Some(chunk) = self.chunk(slot) else { return Err(self.closed(slot)) };
         let n = slot % CHUNK_SLOTS;
         self.link.write_into_as(
@@ -244,7 +244,7 @@ impl Far {
         Ok(())
     }
 
-    /// Publishes: the landing of a message with up to [`FAR_INLINE`] bytes of data. It carries the slot's acknowledgement.
+    /// Publishes: the landing of a message with up to [`REMOTE_INLINE`] bytes of data. It carries the slot's acknowledgement.
     pub fn land(&self, slot: usize, land: Land, data: &[u64]) -> Result<()> {
         let owed = self.pays_owed(slot);
         let landed = self.write(slot, 0, |mine, record| {
@@ -289,7 +289,7 @@ impl Far {
         self.acknowledge_on(mine, slot, seq, when);
     }
     #[inline(always)]
-    fn acknowledge_on(&self, mine: &FarSlot, slot: usize, seq: u64, when: When) {
+    fn acknowledge_on(&self, mine: &RemoteSlot, slot: usize, seq: u64, when: When) {
         // SYNC POINT: pairs with the acquire loads of whoever posts it.
         mine.received.store(seq, Ordering::Release);
         match when {
@@ -316,7 +316,7 @@ impl Far {
     pub fn acknowledges(&self, progress: &Progress, slot: usize, seq: u64, land: Land) -> When {
         if land.is_now() {
             When::Now
-        } else if land.kind() == Kind::FarAnnex as u8 {
+        } else if land.kind() == Kind::RemoteAnnex as u8 {
             if self.says_of_annex(slot, seq) { When::Soon } else { When::WithNext }
         } else if land.kind() == Kind::Spooled as u8 || self.link.limits().is_driven && !progress.alternates(seq, land)
         {
@@ -353,12 +353,12 @@ impl Far {
         }
     }
 
-    fn write_posting(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
-        let FarPosting { addr, cap, meta, shape } = *posting;
+    fn write_posting(&self, slot: usize, seq: u64, posting: &RemotePosting) -> Result<()> {
+        let RemotePosting { addr, cap, meta, shape } = *posting;
         let words = [addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]];
         // A message that fits its landing, or its annex, waits for no posting.
         let how =
-            if seq != 0 && (cap <= FAR_INLINE || self.awaits_annex(slot, cap)) { How::Later } else { How::Silent };
+            if seq != 0 && (cap <= REMOTE_INLINE || self.awaits_annex(slot, cap)) { How::Later } else { How::Silent };
         self.write_as(how, slot, POSTING_AT, |_, record| {
             record.put(&words);
             record.put(&[sum(POSTING_AT as u64, &words)]);
@@ -430,10 +430,10 @@ impl Far {
     }
 
     /// The posting for message `seq`, if it is there and whole.
-    pub fn posting(&self, slot: usize, seq: u64) -> Option<FarPosting> {
+    pub fn posting(&self, slot: usize, seq: u64) -> Option<RemotePosting> {
         let words = self.front(slot)?.whole_posting()?;
         (words[3] == seq).then_some(())?;
-        let posting = FarPosting::of(words);
+        let posting = RemotePosting::of(words);
         if posting.is_none() {
             self.link.damaged("a posting");
         }
@@ -447,11 +447,11 @@ impl Far {
         front.whole_landing(land).map(|[_, first, second, third]| (land, [first, second, third]))
     }
 
-    /// The [`FAR_INLINE`] bytes of the data of a landing, of a slot that is open: they stay until it is acknowledged.
+    /// The [`REMOTE_INLINE`] bytes of the data of a landing, of a slot that is open: they stay until it is acknowledged.
     pub fn landed(&self, slot: usize) -> Run {
         // SAFETY: in a mailbox, which stays as long as the lane; only read.
         self.front(slot)
-            .map_or(Run::NOTHING, |f| unsafe { Run::new((&raw const f.landing[3]).cast_mut().cast(), FAR_INLINE) })
+            .map_or(Run::NOTHING, |f| unsafe { Run::new((&raw const f.landing[3]).cast_mut().cast(), REMOTE_INLINE) })
     }
 
     /// What a lasting wait does for the connection. It never waits for one.

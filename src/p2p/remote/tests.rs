@@ -4,8 +4,8 @@ use proptest::prelude::*;
 #[test]
 fn landings_are_what_they_say() {
     let land = |kind, len| Land::new(9, 0, kind, len, 7);
-    assert_eq!(arrived(land(Kind::FarInline, 104), [0; 3]), Some(Arrived::Inline(104)));
-    assert_eq!(arrived(land(Kind::FarInline, 105), [0; 3]), None);
+    assert_eq!(arrived(land(Kind::RemoteInline, 104), [0; 3]), Some(Arrived::Inline(104)));
+    assert_eq!(arrived(land(Kind::RemoteInline, 105), [0; 3]), None);
     assert_eq!(arrived(land(Kind::Direct, 8), [5, 3, 0]), Some(Arrived::Put { len: 5, counted: None }));
     assert_eq!(arrived(land(Kind::Direct, 16), [5, 3, 0]), Some(Arrived::Put { len: 5, counted: Some(3) }));
     assert_eq!(arrived(land(Kind::Direct, 8), [1 << 63, 3, 0]), None);
@@ -25,7 +25,7 @@ proptest! {
     fn a_landing_names_what_can_be(land in any::<u64>(), words in any::<[u64; 3]>(), by in 0u64..512) {
         for words in [words, [by, words[1], words[2]], [words[0], by, words[2]], [by, by.wrapping_sub(256), 0]] {
             match arrived(Land(land), words) {
-                Some(Arrived::Inline(len)) => prop_assert!(len <= FAR_INLINE),
+                Some(Arrived::Inline(len)) => prop_assert!(len <= REMOTE_INLINE),
                 Some(Arrived::Put { len, .. }) => prop_assert!(len <= isize::MAX as usize),
                 Some(Arrived::Spooled { len, header, addr, .. }) => {
                     prop_assert!(addr > header && addr.checked_add(len as u64).is_some() && len <= SPOOL_WINDOW);

@@ -1,7 +1,7 @@
 //! Messages of any source between nodes: a second ring beside the one in shared memory, for the senders of other nodes.
 //!
 //! A device's atomic operations on a word are atomic against each other, and with most devices not against those of processors. So
-//! senders of other nodes have a **far ring** of their own for each (communicator, index), in registered memory of the receiver, and only
+//! senders of other nodes have a **remote ring** of their own for each (communicator, index), in registered memory of the receiver, and only
 //! devices change its counter; the receiver reads it, and takes messages from both rings in turn. It is made when its first sender asks.
 //!
 //! ```text
@@ -48,15 +48,15 @@ use crate::base::rules::{Rule, holds};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::region::Arena;
 use crate::fabric::network::{Access, Place};
-use crate::lane::far::{Far, sum};
 use crate::lane::record::BLOCK_HEADER;
-use crate::p2p::far::lend::Source;
-use crate::p2p::far::{Remote, fetch_words, transfer};
+use crate::lane::remote::{Remote, sum};
+use crate::p2p::remote::lend::Source;
+use crate::p2p::remote::{PeerMemory, fetch_words, transfer};
 use crate::p2p::spool::PAGE;
 
 use host::Host;
-pub use road::{FarRoad, Moved, Payload, place_at_all};
 pub(in crate::p2p::any_source) use road::{HOST_AT, PAUSE_NS};
+pub use road::{Moved, Payload, RemoteRoad, place_at_all};
 
 const SENT_AT: usize = 0;
 const FREED_AT: usize = 64;
@@ -68,8 +68,8 @@ const_assert!(HEAD + AREA_BYTES <= SLOT);
 /// How long the record of an offered message may look torn.
 const TORN_NS: u64 = 10_000_000_000;
 
-/// A far ring of this process, in one share or several ([`super::share`]), each laid out as in the drawing.
-pub struct FarRing {
+/// A remote ring of this process, in one share or several ([`super::share`]), each laid out as in the drawing.
+pub struct RemoteRing {
     memory: Arena,
     /// Slots of a share, less one.
     mask: u64,
@@ -89,9 +89,9 @@ struct Own {
     limit: AtomicU64,
 }
 
-impl FarRing {
+impl RemoteRing {
     /// An empty ring of so many slots in so many shares, both powers of two, each with its counters at the rank of `hosts`.
-    pub fn new(fabric: &Fabric, slots: usize, hosts: &[Option<u32>], epoch: u16) -> Result<FarRing> {
+    pub fn new(fabric: &Fabric, slots: usize, hosts: &[Option<u32>], epoch: u16) -> Result<RemoteRing> {
         let shares = hosts.len();
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let memory = Arena::new(fabric.domain(), shares * SLOTS_AT + slots * SLOT, access)?;
@@ -99,7 +99,7 @@ impl FarRing {
         let hosts = hosts.iter().map(|host| host.map(Host::new)).collect();
         let own = (0..shares).map(|_| Own::default()).collect();
         let (epoch, asleep) = (AtomicU16::new(epoch), AtomicBool::new(true));
-        let ring = FarRing { memory, mask, shares, epoch, hosts, own, asleep };
+        let ring = RemoteRing { memory, mask, shares, epoch, hosts, own, asleep };
         ring.set_asleep(true);
         Ok(ring)
     }
@@ -132,12 +132,12 @@ impl FarRing {
 
     /// One of them.
     #[inline(always)]
-    pub fn share(&self, n: usize) -> FarShare<'_> {
+    pub fn share(&self, n: usize) -> RemoteShare<'_> {
         debug_assert!(n < self.shares);
-        FarShare { ring: self, n, at: n * (SLOTS_AT + (self.mask as usize + 1) * SLOT) }
+        RemoteShare { ring: self, n, at: n * (SLOTS_AT + (self.mask as usize + 1) * SLOT) }
     }
 
-    fn all(&self) -> impl Iterator<Item = FarShare<'_>> {
+    fn all(&self) -> impl Iterator<Item = RemoteShare<'_>> {
         (0..self.shares).map(|n| self.share(n))
     }
 
@@ -166,17 +166,17 @@ impl FarRing {
     }
 }
 
-/// A share of a far ring of this process.
+/// A share of a remote ring of this process.
 #[derive(Clone, Copy)]
-pub struct FarShare<'a> {
-    ring: &'a FarRing,
+pub struct RemoteShare<'a> {
+    ring: &'a RemoteRing,
     /// Which one it is.
     n: usize,
     /// Its offset in the ring's memory.
     at: usize,
 }
 
-impl FarShare<'_> {
+impl RemoteShare<'_> {
     /// Where its senders find it, and how many slots it has.
     pub fn place(&self) -> (Place, u32) {
         let region = self.ring.memory.region();
@@ -350,55 +350,55 @@ impl Away {
             && ends(self.block, PAGE as u64)
     }
 
-    /// Fetches the message from its source, whose lane is `far`. `offered`: a record says where it is by now.
-    pub fn fetch(&self, far: &Far, offered: bool, to: Run) -> Result<()> {
+    /// Fetches the message from its source, whose lane is `remote`. `offered`: a record says where it is by now.
+    pub fn fetch(&self, remote: &Remote, offered: bool, to: Run) -> Result<()> {
         let local = to.first(self.len as usize);
         let (local, n) = (local.into(), local.len());
         let block = Source::new(self.block.addr, self.block.rkey, self.generation);
         if !offered {
             if n > 0 {
-                block.fetch(far, local, n, self.data.addr)?;
+                block.fetch(remote, local, n, self.data.addr)?;
             }
-            block.done(far);
+            block.done(remote);
             return Ok(());
         }
         let mut data = self.data;
         // It is moved once, so at the third look at the latest it is where it was read.
         for _ in 0..3 {
             if n > 0 {
-                transfer(far, false, local, 0, n, Remote::run(data.addr, data.rkey))?;
+                transfer(remote, false, local, 0, n, PeerMemory::run(data.addr, data.rkey))?;
             }
-            let now = self.record(far)?;
+            let now = self.record(remote)?;
             if now == data {
-                block.done(far);
+                block.done(remote);
                 return Ok(());
             }
             data = now;
         }
-        Err(far.link.damaged("the record of a message that it offers"))
+        Err(remote.link.damaged("the record of a message that it offers"))
     }
 
     /// Where the message is now.
-    fn record(&self, far: &Far) -> Result<Place> {
+    fn record(&self, remote: &Remote) -> Result<Place> {
         let since = now_ns();
         loop {
-            let remote = Remote::run(self.block.addr.wrapping_add(BLOCK_HEADER as u64), self.block.rkey);
-            let words: [u64; 3] = fetch_words(far, remote)?;
+            let there = PeerMemory::run(self.block.addr.wrapping_add(BLOCK_HEADER as u64), self.block.rkey);
+            let words: [u64; 3] = fetch_words(remote, there)?;
             if words[2] == sum(self.generation as u64, &words[..2]) {
                 return Ok(Place { addr: words[0], rkey: words[1] as u32 });
             }
             // The source writes three words, which takes long only while it is stopped.
             if now_ns() - since > TORN_NS {
-                return Err(far.link.damaged("the record of a message that it offers"));
+                return Err(remote.link.damaged("the record of a message that it offers"));
             }
             crate::base::thread::yield_core();
         }
     }
 }
 
-/// What a sender of this process is doing to far rings of others, for a receiver that asks because somebody died.
+/// What a sender of this process is doing to remote rings of others, for a receiver that asks because somebody died.
 #[derive(Default)]
-pub struct FarStakes(Mutex<Vec<Stake>>);
+pub struct RemoteStakes(Mutex<Vec<Stake>>);
 
 #[derive(Clone, Copy, PartialEq)]
 struct Stake {
@@ -408,7 +408,7 @@ struct Stake {
     ticket: Option<u64>,
 }
 
-impl FarStakes {
+impl RemoteStakes {
     fn lock(&self) -> MutexGuard<'_, Vec<Stake>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::front::queue_at;
-use super::{Far, FarPosting};
+use super::{Remote, RemotePosting};
 use crate::base::error::{Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::fabric::network::Place;
@@ -30,7 +30,7 @@ pub(super) struct Unsaid {
 #[derive(Debug, Default)]
 struct What {
     /// By slot: the message's number, and where it goes.
-    postings: BTreeMap<usize, (u64, FarPosting)>,
+    postings: BTreeMap<usize, (u64, RemotePosting)>,
     acknowledgements: BTreeSet<usize>,
     words: Vec<(Place, u32)>,
     /// By their numbers. One that was left out would hide all that follow.
@@ -61,7 +61,7 @@ impl Unsaid {
     }
 }
 
-impl Far {
+impl Remote {
     /// A record could not be written. It is said later, unless the connection has ended for good.
     #[cold]
     fn later(&self, error: Error, note: impl FnOnce(&mut What)) -> Result<()> {
@@ -75,7 +75,7 @@ impl Far {
     }
 
     /// Posts: message `seq` may be put there. `seq` 0 withdraws. A peer that is late learns of it when it answers.
-    pub fn post(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
+    pub fn post(&self, slot: usize, seq: u64, posting: &RemotePosting) -> Result<()> {
         // A posting for message seq says that all before it are received.
         if seq != 0 {
             self.pays_owed(slot);
@@ -90,7 +90,7 @@ impl Far {
 
     /// The same, where an older posting may be unsaid, which must not come behind this one.
     #[cold]
-    fn post_instead(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
+    fn post_instead(&self, slot: usize, seq: u64, posting: &RemotePosting) -> Result<()> {
         let mut what = self.unsaid.lock();
         what.postings.remove(&slot);
         self.write_posting(slot, seq, posting)

@@ -6,7 +6,7 @@ use crate::fabric::network::bounce::BOUNCE_BYTES;
 use crate::fabric::network::cache::Kept;
 use crate::fabric::network::link::{Last, Link, PIECES};
 use crate::fabric::network::{Piece, Place};
-use crate::lane::far::Far;
+use crate::lane::remote::Remote;
 use crate::p2p::endpoint::endpoint;
 
 /// Runs of a posted block that are shorter go through the spool.
@@ -18,24 +18,24 @@ const SPREAD_MOST: usize = 4;
 type Broken = Error;
 
 /// Registers memory for the length of a transfer, or finds it registered. `None`: it cannot be, and bounce buffers serve.
-pub(in crate::p2p) fn registered(far: &Far, run: Run, writable: bool) -> Option<Kept> {
+pub(in crate::p2p) fn registered(remote: &Remote, run: Run, writable: bool) -> Option<Kept> {
     let (at, len) = (run.ptr(), run.len());
     let block = || endpoint().ok()?.heap.block_of(at, len);
     // SAFETY: the memory of a message stays until that is over; the heap tells the cache before it gives pages away.
-    unsafe { far.fabric().cache().get(at, len, writable, block) }.ok()
+    unsafe { remote.fabric().cache().get(at, len, writable, block) }.ok()
 }
 
 /// Memory of the peer: a run of bytes, or runs at equal distances.
 #[derive(Clone, Copy)]
-pub(in crate::p2p) struct Remote {
+pub(in crate::p2p) struct PeerMemory {
     place: Place,
     /// `run` 0: one run without end.
     pub shape: Shaped,
 }
 
-impl Remote {
-    pub(in crate::p2p) fn run(addr: u64, rkey: u32) -> Remote {
-        Remote { place: Place { addr, rkey }, shape: Shaped { run: 0, count: 1, stride: 0 } }
+impl PeerMemory {
+    pub(in crate::p2p) fn run(addr: u64, rkey: u32) -> PeerMemory {
+        PeerMemory { place: Place { addr, rkey }, shape: Shaped { run: 0, count: 1, stride: 0 } }
     }
     /// Where byte `at` of it lies, and how many follow it there.
     fn at(&self, at: usize) -> (Place, usize) {
@@ -68,25 +68,25 @@ pub(super) fn span(layout: Layout, at: usize, n: usize) -> Option<Run> {
 
 /// Moves `n` bytes between a layout of this process, from offset `at` on, and a run of the peer's memory, and waits for the end.
 pub(in crate::p2p) fn transfer(
-    far: &Far,
+    remote: &Remote,
     push: bool,
     local: Layout,
     at: usize,
     n: usize,
-    remote: Remote,
+    there: PeerMemory,
 ) -> Result<(), Broken> {
-    start(far, push, local, at, n, remote, Last::Yes)?.finish()
+    start(remote, push, local, at, n, there, Last::Yes)?.finish()
 }
 
 /// Fetches words of the peer's memory.
-pub(in crate::p2p) fn fetch_words<const N: usize>(far: &Far, remote: Remote) -> Result<[u64; N], Broken> {
+pub(in crate::p2p) fn fetch_words<const N: usize>(remote: &Remote, there: PeerMemory) -> Result<[u64; N], Broken> {
     let mut words = [0u64; N];
-    fetch_into(far, remote, &mut words).map(|()| words)
+    fetch_into(remote, there, &mut words).map(|()| words)
 }
 
 /// The same, as many as there is room for.
-pub(in crate::p2p) fn fetch_into(far: &Far, remote: Remote, words: &mut [u64]) -> Result<(), Broken> {
-    Run::with_room(words, |to| transfer(far, false, to.into(), 0, to.len(), remote))
+pub(in crate::p2p) fn fetch_into(remote: &Remote, there: PeerMemory, words: &mut [u64]) -> Result<(), Broken> {
+    Run::with_room(words, |to| transfer(remote, false, to.into(), 0, to.len(), there))
 }
 
 /// A transfer whose last requests may be under way.
@@ -126,30 +126,30 @@ impl Drop for Started<'_> {
 
 /// As [`transfer`], but the last requests may be under way when it returns. `last`: of these the last one.
 pub(super) fn start<'a>(
-    far: &'a Far,
+    remote: &'a Remote,
     push: bool,
     local: Layout,
     at: usize,
     n: usize,
-    remote: Remote,
+    there: PeerMemory,
     last: Last,
 ) -> Result<Started<'a>, Broken> {
-    let link = &*far.link;
+    let link = &*remote.link;
     if n > link.limits().copy_most as usize
         && let Some(whole) = span(local, at, n)
-        && let Some(region) = registered(far, whole, !push)
+        && let Some(region) = registered(remote, whole, !push)
     {
         let here = match local.form() {
             Form::Block { ptr, block } => {
-                Remote { place: Place { addr: ptr as u64, rkey: region.lkey() }, shape: block }
+                PeerMemory { place: Place { addr: ptr as u64, rkey: region.lkey() }, shape: block }
             }
-            _ => Remote::run((whole.ptr() as u64).wrapping_sub(at as u64), region.lkey()),
+            _ => PeerMemory::run((whole.ptr() as u64).wrapping_sub(at as u64), region.lkey()),
         };
         let request_most = if push { link.write_most() } else { link.longest() };
         let ticket = link.post_all(n, |done| {
             link.until_room()?;
             // One run there, of one or several here.
-            let (place, run) = remote.at(done);
+            let (place, run) = there.at(done);
             let most = (n - done).min(run).min(request_most);
             let mut pieces = [Piece { addr: 0, len: 0, lkey: region.lkey() }; PIECES as usize];
             let (mut bytes, mut count) = (0, 0);
@@ -165,27 +165,27 @@ pub(super) fn start<'a>(
         })?;
         return Ok(Started { link, ticket, region: Some(region) });
     }
-    by_bounce(far, push, local, at, n, remote)
+    by_bounce(remote, push, local, at, n, there)
 }
 
 /// The same through a bounce buffer in two halves, so that copying and moving overlap.
 fn by_bounce<'a>(
-    far: &'a Far,
+    remote: &'a Remote,
     push: bool,
     local: Layout,
     at: usize,
     n: usize,
-    remote: Remote,
+    there: PeerMemory,
 ) -> Result<Started<'a>, Broken> {
-    let link = &*far.link;
-    far.fabric().count_copied(n);
+    let link = &*remote.link;
+    remote.fabric().count_copied(n);
     const HALF: usize = BOUNCE_BYTES / 2;
-    let bounce = far.fabric().bounce()?;
+    let bounce = remote.fabric().bounce()?;
     let half = |k: usize, len: usize| bounce.run().part((k & 1) * HALF, len.min(HALF));
     // Posts what is or comes to be in half `k`, a request for each run of the peer's memory.
     let post = |k: usize, len: usize| -> Result<u64, Broken> {
         link.post_all(len, |done| {
-            let (place, run) = remote.at(k * HALF + done);
+            let (place, run) = there.at(k * HALF + done);
             let bytes = (len - done).min(run).min(if push { link.write_most() } else { HALF }).min(link.longest());
             Ok((bytes, bounce.post(link, (push, done + bytes == len), (k & 1) * HALF + done, bytes, place)?))
         })

@@ -1,4 +1,4 @@
-//! Counters on other nodes: those of a share of a far ring can be with a rank that is neither its receiver nor on a node of its senders.
+//! Counters on other nodes: those of a share of a remote ring can be with a rank that is neither its receiver nor on a node of its senders.
 //!
 //! ```text
 //!   S                              H                               R
@@ -15,14 +15,14 @@
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{FREED_AT, FarShare, SENT_AT, SLOTS_AT};
+use super::{FREED_AT, RemoteShare, SENT_AT, SLOTS_AT};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::topology::Topology;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::region::Arena;
 use crate::fabric::network::{Access, Place};
 use crate::lane::Lane;
-use crate::lane::far::{Ask, Asked};
+use crate::lane::remote::{Ask, Asked};
 use crate::launch::place::NodeMap;
 use crate::p2p::COMM_WORLD;
 use crate::p2p::endpoint::endpoint;
@@ -76,7 +76,7 @@ pub(super) fn ask(host: u32, receiver: u32, share: u64) -> Option<(&'static Lane
     let ep = endpoint().ok()?;
     let lane = ep.context(COMM_WORLD).and_then(|world| ep.lane_of(world, host as i32)).ok()?;
     let asked = Asked { what: Ask::Counters, slot: 0, seq: receiver as u64, at: share };
-    let [addr, key] = lane.far()?.ask_for(asked, || lane.gone().is_none()).flatten()?;
+    let [addr, key] = lane.remote()?.ask_for(asked, || lane.gone().is_none()).flatten()?;
     // Whose counters are there stays known.
     Some((lane.for_good(), Place { addr, rkey: key as u32 }))
 }
@@ -158,7 +158,7 @@ impl Host {
         self.rank
     }
 
-    fn place(&self, share: &FarShare<'_>) -> Option<(&'static Lane, Place)> {
+    fn place(&self, share: &RemoteShare<'_>) -> Option<(&'static Lane, Place)> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if let At::Unknown = *at {
             let found = ask(self.rank, endpoint().ok()?.rank, share.name());
@@ -171,7 +171,7 @@ impl Host {
     }
 
     /// So many messages are taken by now. The host is told when a quarter of the slots is free again, or `now`.
-    pub fn tell(&self, share: &FarShare<'_>, taken: u64, limit: u64, now: bool) {
+    pub fn tell(&self, share: &RemoteShare<'_>, taken: u64, limit: u64, now: bool) {
         let told = self.told.load(Ordering::Relaxed);
         let room = if limit == 0 { share.slots() } else { limit };
         if !now && taken - told.min(taken) < (room / 4).max(1) {
@@ -179,9 +179,9 @@ impl Host {
         }
         let Some((lane, place)) = self.place(share) else { return };
         self.told.store(taken, Ordering::Relaxed);
-        if let Some(far) = lane.far() {
+        if let Some(remote) = lane.remote() {
             // Without a connection no sender has one to it either, or will be told by the next one.
-            let _ = far.link.write_with(place, FREED_AT, || None, |record| record.put(&[taken, limit]));
+            let _ = remote.link.write_with(place, FREED_AT, || None, |record| record.put(&[taken, limit]));
         }
     }
 
@@ -191,13 +191,13 @@ impl Host {
     }
 
     /// Tickets that are given out. `None`: nobody can tell any more.
-    pub fn sent(&self, share: &FarShare<'_>) -> Option<u64> {
+    pub fn sent(&self, share: &RemoteShare<'_>) -> Option<u64> {
         let (lane, place) = self.place(share)?;
-        let far = lane.far()?;
-        let bounce = far.fabric().bounce().ok()?;
+        let remote = lane.remote()?;
+        let bounce = remote.fabric().bounce().ok()?;
         let place = Place { addr: place.addr + SENT_AT as u64, ..place };
-        let ticket = bounce.post(&far.link, (false, true), 0, 8, place).ok()?;
-        far.link.wait(ticket).ok()?;
+        let ticket = bounce.post(&remote.link, (false, true), 0, 8, place).ok()?;
+        remote.link.wait(ticket).ok()?;
         Some(bounce.word(0))
     }
 }

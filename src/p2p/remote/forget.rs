@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use super::is_of;
 use crate::base::lock::Mutex;
 use crate::fabric::network::link::Link;
-use crate::lane::far::{Far, has_messages};
+use crate::lane::remote::{Remote, has_messages};
 use crate::lane::{Lane, RECV_PENDING, SEND_OPEN, SEND_PENDING};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::{any_index, send, sendbuf};
@@ -24,26 +24,26 @@ pub(super) fn close(link: &Link) -> Option<usize> {
     if has_unmade(ep, link) {
         return None;
     }
-    ep.lanes.close(|far| is_of(far, link), |lane, far| is_quiet(ep, lane, far))
+    ep.lanes.close(|remote| is_of(remote, link), |lane, remote| is_quiet(ep, lane, remote))
 }
 
 /// Is there a message for a lane that is yet to be made here? Its sender may have freed the communicator since, and know nothing of it any more.
 fn has_unmade(ep: &Endpoint, link: &Link) -> bool {
-    let made = ep.lanes.try_hold_far(|_, far| is_of(far, link));
-    let made: Vec<u64> = made.iter().map(|lane| lane.far().number()).collect();
+    let made = ep.lanes.try_hold_remote(|_, remote| is_of(remote, link));
+    let made: Vec<u64> = made.iter().map(|lane| lane.remote().number()).collect();
     link.windows_beside(&made).iter().any(|window| has_messages(window))
 }
 
 /// See there.
 pub(super) fn owes(link: &Link) -> bool {
-    let lanes = endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_far(|_, far| is_of(far, link)));
-    lanes.iter().any(|lane| lane.far().owes())
+    let lanes = endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_remote(|_, remote| is_of(remote, link)));
+    lanes.iter().any(|lane| lane.remote().owes())
 }
 
 /// See there.
 pub(super) fn open(link: &Link) {
     if let Ok(ep) = endpoint() {
-        ep.lanes.open(|far| is_of(far, link));
+        ep.lanes.open(|remote| is_of(remote, link));
         if let Some(link) = ep.fabric_here().and_then(|fabric| fabric.known(link.peer)) {
             ep.hears_what_was_broken(&link);
         }
@@ -55,9 +55,9 @@ pub(super) fn free(link: &Link) {
     if let Ok(ep) = endpoint() {
         let last = |lane: &Lane| {
             sendbuf::let_go(ep, lane, true);
-            lane.far().inspect(|far| ep.lately.note(lane, far));
+            lane.remote().inspect(|remote| ep.lately.note(lane, remote));
         };
-        ep.lanes.free_closed(|far| is_of(far, link), last);
+        ep.lanes.free_closed(|remote| is_of(remote, link), last);
     }
 }
 
@@ -77,7 +77,7 @@ struct Last {
 }
 
 impl Lately {
-    fn note(&self, lane: &Lane, far: &Far) {
+    fn note(&self, lane: &Lane, remote: &Remote) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut note = |by: u32, slot: usize, len: usize| {
             if all.len() == LATELY {
@@ -85,7 +85,7 @@ impl Lately {
             }
             all.push_back(Last { name: (lane.key(), by), received: (len, slot as u32) });
         };
-        for slot in far.used_slots().filter(|slot| lane.progress(*slot).received.load(Ordering::Relaxed) != 0) {
+        for slot in remote.used_slots().filter(|slot| lane.progress(*slot).received.load(Ordering::Relaxed) != 0) {
             note(slot as u32, slot, lane.last_len(slot));
         }
         let slot = lane.any_slot.load(Ordering::Relaxed) as usize;
@@ -100,7 +100,7 @@ impl Lately {
     }
 
     fn find(&self, lane: &Lane, by: u32) -> Option<(usize, usize)> {
-        lane.far()?;
+        lane.remote()?;
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = all.iter().rev().find(|last| last.name == (lane.key(), by))?;
         Some((last.received.0, last.received.1 as usize))
@@ -126,21 +126,21 @@ impl Endpoint {
 }
 
 /// Is nothing under way on a lane that nobody uses?
-fn is_quiet(ep: &Endpoint, lane: &Lane, far: &Far) -> bool {
+fn is_quiet(ep: &Endpoint, lane: &Lane, remote: &Remote) -> bool {
     // (Announcements are of messages on some index; and who receives from any one subscribes anew.)
-    let begun = any_index::is_begun(lane) || far.owes() || far.has_unseen() || ep.waiting_sends.may_have(lane);
-    !begun && far.used_slots().all(|slot| is_slot_quiet(ep, lane, far, slot))
+    let begun = any_index::is_begun(lane) || remote.owes() || remote.has_unseen() || ep.waiting_sends.may_have(lane);
+    !begun && remote.used_slots().all(|slot| is_slot_quiet(ep, lane, remote, slot))
 }
 
-fn is_slot_quiet(ep: &Endpoint, lane: &Lane, far: &Far, slot: usize) -> bool {
+fn is_slot_quiet(ep: &Endpoint, lane: &Lane, remote: &Remote, slot: usize) -> bool {
     let progress = lane.progress(slot);
     let sends = progress.send_flags.load(Ordering::Acquire) & (SEND_PENDING | SEND_OPEN) != 0;
     let receives = progress.recv_flags.load(Ordering::Acquire) & RECV_PENDING != 0;
-    if sends || receives || far.has_memory(slot) {
+    if sends || receives || remote.has_memory(slot) {
         return false;
     }
     lane.take_over_incoming(slot, progress.received.load(Ordering::Relaxed) + 1);
     let (sent, next) = (progress.sent.load(Ordering::Relaxed), progress.received.load(Ordering::Relaxed) + 1);
-    let come = lane.receiving(slot).0.landing().is(next, lane.epoch) || far.chain_tail(slot) >= next;
+    let come = lane.receiving(slot).0.landing().is(next, lane.epoch) || remote.chain_tail(slot) >= next;
     !come && (sent == 0 || send::is_consumed(ep, lane, slot, sent))
 }

@@ -1,10 +1,10 @@
-//! The short path of a far lane: a landing whose data is a run of bytes is composed and posted, and a landing that is there is taken, at once
-//! or not at all. Everything else is [`Far`]'s business, and the view's.
+//! The short path of a remote lane: a landing whose data is a run of bytes is composed and posted, and a landing that is there is taken, at once
+//! or not at all. Everything else is [`Remote`]'s business, and the view's.
 
 use std::sync::atomic::Ordering;
 
-use super::front::{Chunk, FarSlot, Front, SumOf, sum};
-use super::{CHUNK_SLOTS, FAR_INLINE, Far};
+use super::front::{Chunk, Front, RemoteSlot, SumOf, sum};
+use super::{CHUNK_SLOTS, REMOTE_INLINE, Remote};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
 use crate::lane::progress::Progress;
@@ -12,22 +12,22 @@ use crate::lane::record::{Kind, Land};
 
 /// A landing that has been taken.
 pub struct Taken<'a> {
-    mine: &'a FarSlot,
+    mine: &'a RemoteSlot,
     /// Its word.
     pub land: Land,
     /// Bytes of the message.
     pub len: usize,
 }
 
-impl Far {
+impl Remote {
     /// What there is of a slot that was used before.
     #[inline(always)]
-    fn known(&self, slot: usize) -> Option<(&Chunk, &Front, &FarSlot)> {
+    fn known(&self, slot: usize) -> Option<(&Chunk, &Front, &RemoteSlot)> {
         let (chunk, n) = (self.chunks.get(slot / CHUNK_SLOTS)?, slot % CHUNK_SLOTS);
         Some((chunk, chunk.front(n), chunk.known_slot(n)?))
     }
 
-    /// Publishes a run of at most [`FAR_INLINE`] bytes by its landing, if everything up to message `before` is known to be received, and nothing
+    /// Publishes a run of at most [`REMOTE_INLINE`] bytes by its landing, if everything up to message `before` is known to be received, and nothing
     /// has to be waited for. `false`: it is not published.
     #[inline(always)]
     pub fn land_run(&self, slot: usize, before: u64, land: impl FnOnce() -> Land, run: Run) -> bool {
@@ -65,10 +65,10 @@ impl Far {
         self.link.write_at_once(&chunk.window, at, || self.wakes(), words)
     }
 
-    /// [`land_run`](Far::land_run) of more than two words.
+    /// [`land_run`](Remote::land_run) of more than two words.
     #[inline(never)]
     fn land_longer(&self, chunk: &Chunk, slot: usize, [land, received]: [u64; 2], run: Run) -> bool {
-        let mut words = [0; FAR_INLINE / 8 + 3];
+        let mut words = [0; REMOTE_INLINE / 8 + 3];
         let used = 3 + run.len().div_ceil(8);
         let mut rest = run;
         for pair in words[3..used].chunks_mut(2) {
@@ -98,7 +98,7 @@ impl Far {
             turns += 1;
         };
         let len = land.inline_len();
-        if land.kind() != Kind::FarInline as u8 || len > run.len().min(FAR_INLINE) {
+        if land.kind() != Kind::RemoteInline as u8 || len > run.len().min(REMOTE_INLINE) {
             return None;
         }
         let acked = front.landing[2].load(Ordering::Acquire);
@@ -128,7 +128,7 @@ impl Far {
         Some(Taken { land, len, mine })
     }
 
-    /// [`acknowledge`](Far::acknowledge) of a message that was taken so.
+    /// [`acknowledge`](Remote::acknowledge) of a message that was taken so.
     #[inline(always)]
     pub fn acknowledge_taken(&self, slot: usize, seq: u64, taken: &Taken<'_>, progress: &Progress) {
         self.acknowledge_on(taken.mine, slot, seq, self.acknowledges(progress, slot, seq, taken.land));

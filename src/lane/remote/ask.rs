@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Far;
+use super::Remote;
 use super::front::{ANSWER_AT, ASLEEP_AT, FOUND_AT, Page, REQUEST_AT, sum};
 use crate::base::clock::now_ns;
 use crate::fabric::network::link::Link;
@@ -51,7 +51,7 @@ impl Call {
     }
 }
 
-/// What this side asks the peer's thread to do for it, in [`Far::ask`].
+/// What this side asks the peer's thread to do for it, in [`Remote::ask`].
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
@@ -98,7 +98,7 @@ pub struct Asked {
 /// The answer: no, or yes with two words.
 pub type Answer = Option<[u64; 2]>;
 
-impl Far {
+impl Remote {
     /// The number that wakes the peer's sleeper, if there is one.
     #[inline]
     pub(super) fn wakes(&self) -> Option<u32> {
