@@ -8,7 +8,7 @@
 //! ```
 //! Each station serves one request after the other, in the order in which they come, for a fixed time: a **counter** gives out tickets and is
 //! looked at, a **port** is all that comes to a node, the **receiver** takes messages from the shares in turn. A sender does what
-//! `src/p2p/any_source/far/road.rs` does: looks while it knows of no room, longer and longer apart; adds one to the counter; keeps a ticket
+//! `src/p2p/any_source/remote/road.rs` does: looks while it knows of no room, longer and longer apart; adds one to the counter; keeps a ticket
 //! that there is no room for yet; writes the slot, and looks behind it.
 
 use serde::{Deserialize, Serialize};
