@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::map::SIDE_FINALIZED;
+use super::map::{SIDE_FINALIZED, SLOTS};
 use super::progress::Progress;
 use super::record::{Kind, Land, WANTS};
 use crate::base::error::{Code, Error, Result, error};
@@ -183,7 +183,7 @@ impl Remote {
         };
         let has_message = |slot: usize| self.front(slot).is_some_and(Front::has_message);
         self.open_slots().any(|slot| is_unused(slot) && has_message(slot))
-            || self.annex().is_some_and(|annex| annex::slots_of(annex).any(is_unused))
+            || self.annex().is_some_and(|annex| annex::slots_of(annex).any(|slot| slot >= SLOTS || is_unused(slot)))
     }
     /// Is memory of the program in use by the device for a slot, or by the peer?
     pub fn has_memory(&self, slot: usize) -> bool {

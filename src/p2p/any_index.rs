@@ -87,27 +87,14 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
     if state.subscribed {
         return;
     }
-    lane.my_side().any.store(1, Ordering::Relaxed);
+    // A receive that is posted has its number there.
+    let any = &lane.my_side().any;
+    any.store(any.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
     if let Some(remote) = lane.remote() {
         remote.say_side(lane.my_side());
         // Everything that was published without an announcement is here when the answer is.
         state.subscribed = remote.ask(Ask::Subscribe, 0, 0, || lane.gone().is_none()).is_some();
         state.marked = super::remote::all_slots(remote, lane.limit() as usize, SYSTEM_INDICES);
-        if std::env::var("SAYS").is_ok() {
-            eprintln!(
-                "SUBSCRIBED {} {}: {} marked {:?} tails {:?}",
-                crate::base::clock::now_ns(),
-                remote.link.peer,
-                state.subscribed,
-                state.marked.len(),
-                state
-                    .marked
-                    .iter()
-                    .map(|s| (*s, remote.chain_tail(*s as usize)))
-                    .filter(|t| t.1 != 0)
-                    .collect::<Vec<_>>()
-            );
-        }
         return;
     }
     state.subscribed = true;
@@ -176,15 +163,6 @@ fn is_pending(lane: &Lane, slot: usize) -> bool {
 }
 
 fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool {
-    if std::env::var("SAYS").is_ok() {
-        eprintln!(
-            "LOOK {} {} slot {slot} peek {:?} mark {:x}",
-            crate::base::clock::now_ns(),
-            lane.world,
-            super::request::peek(ep, lane, slot),
-            lane.head(lane.inn, slot).mark.load(Ordering::Relaxed)
-        );
-    }
     if super::request::peek(ep, lane, slot).is_some() {
         return true;
     }

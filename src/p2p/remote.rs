@@ -314,6 +314,9 @@ pub(super) fn hooks() -> Hooks {
             let lanes = ep.lanes.hold_remote(|_, remote| is_of(remote, link));
             // What was received without a connection too: its sender could not be forgotten.
             lanes.iter().map(|lane| lane.remote()).for_each(Remote::say_what_is_owed);
+            if let Some(link) = ep.fabric_here().and_then(|fabric| fabric.known(link.peer)) {
+                link.pages().iter().for_each(|page| ep.hears_what_is_broken(&link, page.lane()));
+            }
             ring_all(ep);
             if ep.event.get().is_some() {
                 lanes.iter().for_each(|lane| lane.remote().fall_asleep());

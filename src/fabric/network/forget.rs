@@ -366,6 +366,10 @@ impl Shared {
                 posted.attempts.put_off(now_ns());
                 drop(posted);
                 self.open(&link);
+                // Who had something to say to all has passed it over meanwhile.
+                if let Some(hooks) = self.hooks.get() {
+                    link.pages().iter().for_each(|page| (hooks.opened)(&link, page.lane()));
+                }
                 self.nudge();
             }
             Kind::Forgotten if link.lives.is_closed() => {

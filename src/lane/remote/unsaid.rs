@@ -36,16 +36,21 @@ struct What {
     /// By their numbers. One that was left out would hide all that follow.
     announcements: BTreeMap<u64, u64>,
     side: Option<SideWords>,
+    overflow: bool,
 }
 
-/// What one side says of itself: state, bell, whether it receives from any index, whether it sleeps then, whether marks were left out.
-type SideWords = [u32; 5];
+/// What one side says of itself: state, bell, whether it receives from any index, whether it sleeps then.
+type SideWords = [u32; 4];
+
+fn words_of(side: &Side) -> SideWords {
+    [&side.state, &side.bell, &side.any, &side.any_sleep].map(|word| word.load(Ordering::Acquire))
+}
 
 impl What {
     fn is_empty(&self) -> bool {
-        let What { postings, acknowledgements, words, announcements, side } = self;
+        let What { postings, acknowledgements, words, announcements, side, overflow } = self;
         let none = postings.is_empty() && acknowledgements.is_empty() && words.is_empty();
-        none && announcements.is_empty() && side.is_none()
+        none && announcements.is_empty() && side.is_none() && !overflow
     }
 }
 
@@ -91,8 +96,8 @@ impl Remote {
     /// The same, where an older posting may be unsaid, which must not come behind this one.
     #[cold]
     fn post_instead(&self, slot: usize, seq: u64, posting: &RemotePosting) -> Result<()> {
-        let mut what = self.unsaid.lock();
-        what.postings.remove(&slot);
+        // Who says it just now has the lock. It is not kept: this may wait for a connection, and who makes that wants it.
+        self.unsaid.lock().postings.remove(&slot);
         self.write_posting(slot, seq, posting)
     }
 
@@ -123,22 +128,27 @@ impl Remote {
         self.link.write_into(&self.page, queue_at(n), || self.wakes(), |record| record.put(&[entry])).map(|_| ())
     }
 
-    /// Tells the peer what this side says of itself.
+    /// Tells the peer what this side says of itself, as it is when it is written: of two that say so, the later has the newer.
     pub fn say_side(&self, side: &Side) {
-        let mut words = [&side.state, &side.bell, &side.any, &side.any_sleep, &side.any_overflow]
-            .map(|word| word.load(Ordering::Acquire));
-        let said = if self.unsaid.is_empty() { self.write_side(words) } else { self.say_side_instead(&mut words) };
-        let _ = said.or_else(|e| self.later(e, |what| what.side = Some(words)));
+        if !self.unsaid.is_empty() {
+            // An older one must not come behind this one. It is written with the lock, if it is being written.
+            self.unsaid.lock().side = None;
+        }
+        let said = self.write_side(|| words_of(side));
+        let _ = said.or_else(|e| self.later(e, |what| what.side = Some(words_of(side))));
     }
-    /// The same, where an older one may be unsaid, which must not come behind this one. Marks that were left out then are still.
-    #[cold]
-    fn say_side_instead(&self, words: &mut SideWords) -> Result<()> {
-        let mut what = self.unsaid.lock();
-        words[4] |= what.side.take().map_or(0, |old| old[4]);
-        self.write_side(*words)
+    fn write_side(&self, words: impl FnOnce() -> SideWords) -> Result<()> {
+        self.link.write_into(&self.page, 0, || self.wakes(), |record| record.put_halves(&words())).map(|_| ())
     }
-    fn write_side(&self, words: SideWords) -> Result<()> {
-        self.link.write_into(&self.page, 0, || self.wakes(), |record| record.put_halves(&words)).map(|_| ())
+
+    /// Tells the peer that something was not announced, since the queue was full. It takes the word back when it looks for that.
+    pub fn say_overflow(&self) {
+        let said = self.write_overflow();
+        let _ = said.or_else(|e| self.later(e, |what| what.overflow = true));
+    }
+    fn write_overflow(&self) -> Result<()> {
+        let at = core::mem::offset_of!(Side, any_overflow);
+        self.link.write_into(&self.page, at, || self.wakes(), |record| record.put_halves(&[1])).map(|_| ())
     }
 
     /// There is a connection again: says what is left to be said, if the peer need not be asked where to.
@@ -168,7 +178,8 @@ impl Remote {
             what.words.retain(|(to, word)| !(up() && put(*to, *word)));
             what.acknowledgements.retain(|slot| !(up() && self.write_ack(How::Silent, *slot).is_ok()));
             what.postings.retain(|slot, (seq, posting)| !(up() && self.write_posting(*slot, *seq, posting).is_ok()));
-            what.side.take_if(|side| up() && self.write_side(*side).is_ok());
+            what.side.take_if(|side| up() && self.write_side(|| *side).is_ok());
+            what.overflow &= !(up() && self.write_overflow().is_ok());
             what.announcements.retain(|n, entry| !(up() && self.write_announcement(*n, *entry).is_ok()));
             // SYNC POINT: pairs with the acquire in `is_empty`.
             self.unsaid.some.store(!what.is_empty(), Ordering::Release);

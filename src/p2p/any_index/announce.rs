@@ -15,11 +15,7 @@ pub(in crate::p2p) fn announce(lane: &Lane, slot: usize) {
     }
     if let Some(remote) = lane.remote() {
         // The receiver looks at all indices then.
-        let side = lane.my_side();
-        side.any_overflow.store(1, Ordering::Release);
-        remote.say_side(side);
-        side.any_overflow.store(0, Ordering::Release);
-        return;
+        return remote.say_overflow();
     }
     set_bits(lane, slot);
     // SYNC POINT: pairs with the acquire in `take_marks`.

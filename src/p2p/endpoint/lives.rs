@@ -9,7 +9,6 @@ use crate::fabric::shm::region::LIVES_AT;
 use crate::lane::Place;
 use crate::lane::map::{
     CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PART_SLOT, TICKET_SLOT, TICKET_SLOTS, WORLD_UNIT, how_lost, lost,
-    rank_lost,
 };
 
 /// Where a rank tells of its part in the world.
@@ -22,7 +21,7 @@ fn told(context: &Context, life: impl Fn(Place) -> Option<Life>) -> impl Iterato
         Life::Broken(dead) => Some(dead),
         _ => None,
     };
-    let to_all = says(WORLD).filter(|dead| context.group.rank_of(rank_lost(*dead)).is_some());
+    let to_all = says(WORLD).filter(|dead| how_lost(*dead) == 0 && context.group.rank_of(*dead).is_some());
     [says(context.place_of_life()), to_all].into_iter().flatten()
 }
 
@@ -190,16 +189,18 @@ impl Endpoint {
         let Some(place) = (if epoch == WORLD.epoch { Some(WORLD) } else { of_epoch() }) else { return };
         let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
         // Either this sees that it is broken, or `say_broken_remote` sees the peer's part: both look under the lock of the link's windows.
-        let Life::Broken(dead) = Life::read(word.load(Ordering::Relaxed), epoch) else { return };
-        // In the life in the world it also stands who is lost for another communicator, and may only be late.
-        if epoch != WORLD.epoch || how_lost(dead) != 0 || self.is_dead(dead) {
+        let dead = match Life::read(word.load(Ordering::Relaxed), epoch) {
+            Life::Broken(dead) => dead,
+            // What comes there interests nobody.
+            Life::Freed => return link.lane_is_over(number),
+            _ => return,
+        };
+        // In the life in the world it also stands who is lost for another communicator, and may only be late. Nothing waits here for a
+        // connection, which is the thread's that makes them: it is said when that is there.
+        let is_said = || link.open_window(number, 0).is_none_or(|page| page.has_told(dead));
+        if (epoch != WORLD.epoch || how_lost(dead) != 0 || self.is_dead(dead)) && !is_said() && link.is_there() {
             self.say_broken_to(link, epoch, dead);
         }
-    }
-
-    /// The same of all lanes of a peer, who was about to be forgotten: so it was not told meanwhile.
-    pub fn hears_what_was_broken(&self, link: &Arc<Link>) {
-        link.pages().iter().for_each(|page| self.hears_what_is_broken(link, page.lane()));
     }
 
     /// The same by a lane of which this side has nothing but the windows, if the peer has made them known.
@@ -207,6 +208,7 @@ impl Endpoint {
         let number = u64::from(epoch);
         let windows = [link.open_window(number, 0), link.open_window(number, FIRST_CHUNK + 1)];
         if let ([Some(page), Some(fronts)], Some(fabric), Some(card)) = (windows, self.fabric_here(), link.card.get()) {
+            page.tells(dead);
             Remote::of(fabric, *card, number, (link.clone(), [page, fronts]), self.config.attach_s).say_broken(dead);
         }
     }

@@ -44,9 +44,6 @@ pub(super) fn owes(link: &Link) -> bool {
 pub(super) fn open(link: &Link) {
     if let Ok(ep) = endpoint() {
         ep.lanes.open(|remote| is_of(remote, link));
-        if let Some(link) = ep.fabric_here().and_then(|fabric| fabric.known(link.peer)) {
-            ep.hears_what_was_broken(&link);
-        }
     }
 }
 

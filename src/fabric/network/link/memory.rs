@@ -35,6 +35,8 @@ pub struct Window {
     key: AtomicU64,
     /// The communicator of its lane is freed here: what is in it interests nobody.
     over: AtomicBool,
+    /// Of a page: who is lost, as the peer has been told, + 1.
+    told: AtomicU64,
     /// What the peer has asked for by this window last, by its number there, and what it was answered.
     pub answered: Mutex<Option<(u64, Option<[u64; 2]>)>>,
     /// It is an annex: counted there.
@@ -52,8 +54,8 @@ impl Window {
         let memory = Ground::new(bytes)?;
         let counted = (name.1 == ANNEX_CHUNK + 1).then(|| annexes.clone());
         counted.iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
-        let (there, key, over) = (OnceLock::new(), AtomicU64::new(0), AtomicBool::new(false));
-        Ok(Window { counted, name, memory, there, key, over, answered: Mutex::default() })
+        let (there, [key, told], over) = (OnceLock::new(), [0; 2].map(AtomicU64::new), AtomicBool::new(false));
+        Ok(Window { counted, name, memory, there, key, over, told, answered: Mutex::default() })
     }
     fn open(&self, domain: &Arc<Domain>) -> Result<()> {
         self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
@@ -65,6 +67,14 @@ impl Window {
     /// Of which lane it is.
     pub fn lane(&self) -> u64 {
         self.name.0
+    }
+    /// The peer is told by this page that a rank is lost.
+    pub fn tells(&self, lost: u32) {
+        self.told.store(u64::from(lost) + 1, Ordering::Relaxed);
+    }
+    /// Has it been?
+    pub fn has_told(&self, lost: u32) -> bool {
+        self.told.load(Ordering::Relaxed) == u64::from(lost) + 1
     }
     /// Is it an annex?
     pub fn is_annex(&self) -> bool {
