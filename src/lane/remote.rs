@@ -409,11 +409,11 @@ impl Remote {
         let none = || None;
         let _ = self.link.write_into(&self.page, TAKEN_AT, none, |record| record.put(&[n]));
     }
-    /// The rank of the world for whose death the peer has left what all members of the communicator do together.
+    /// The rank of the world for whose loss, and how it is lost, the peer has left what all members of the communicator do together.
     pub fn broken(&self) -> Option<u32> {
         (self.page().broken.load(Ordering::Acquire) as u32).checked_sub(1)
     }
-    /// Tells the peer that this side has left it for this death.
+    /// Tells the peer that this side has left it for this loss.
     pub fn say_broken(&self, dead: u32) {
         if self.link.failure().is_none() && !self.has_left() {
             let _ =

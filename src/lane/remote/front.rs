@@ -68,7 +68,7 @@ const_assert!(core::mem::offset_of!(Front, tail) == TAIL_AT && core::mem::offset
 pub(super) struct Page {
     pub(super) side: Side,
     pub(super) taken: AtomicU64,
-    /// The peer knows that what all members do together can never be completed: a rank of the world that has died, plus one.
+    /// The peer knows that what all members do together can never be completed: which rank of the world is lost and how, plus one.
     pub(super) broken: AtomicU64,
     _pad: [AtomicU64; 6],
     /// number of the request, what, slot, seq, an address, their sum
