@@ -167,23 +167,18 @@ impl Remote {
     }
     /// Slots that this side has used, and some of their neighbours.
     pub fn used_slots(&self) -> impl Iterator<Item = usize> + '_ {
-        self.open_slots()
-            .step_by(front::FEW)
-            .filter(|slot| {
-                let chunk = self.chunks.get(slot / CHUNK_SLOTS);
-                chunk.is_some_and(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_some())
-            })
-            .flat_map(|slot| slot..slot + front::FEW)
+        let firsts = self.open_slots().step_by(front::FEW).filter(|slot| self.is_used(*slot));
+        firsts.flat_map(|slot| slot..slot + front::FEW)
+    }
+    /// Has this side used a slot, or one of its neighbours?
+    fn is_used(&self, slot: usize) -> bool {
+        self.chunks.get(slot / CHUNK_SLOTS).is_some_and(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_some())
     }
     /// Has the peer sent a message on a slot that this side has never used?
     pub fn has_unseen(&self) -> bool {
-        let is_unused = |slot: usize| {
-            let chunk = self.chunks.get(slot / CHUNK_SLOTS);
-            chunk.is_none_or(|chunk| chunk.known_slot(slot % CHUNK_SLOTS).is_none())
-        };
         let has_message = |slot: usize| self.front(slot).is_some_and(Front::has_message);
-        self.open_slots().any(|slot| is_unused(slot) && has_message(slot))
-            || self.annex().is_some_and(|annex| annex::slots_of(annex).any(|slot| slot >= SLOTS || is_unused(slot)))
+        self.open_slots().any(|slot| !self.is_used(slot) && has_message(slot))
+            || self.annex().is_some_and(|annex| annex::slots_of(annex).any(|slot| slot >= SLOTS || !self.is_used(slot)))
     }
     /// Is memory of the program in use by the device for a slot, or by the peer?
     pub fn has_memory(&self, slot: usize) -> bool {

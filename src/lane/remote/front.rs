@@ -39,18 +39,16 @@ pub(super) struct Front {
     pub(super) chain: [AtomicU64; 4],
 }
 
-impl Front {
-    /// Has the peer ever sent a message there?
-    pub(super) fn has_message(&self) -> bool {
-        self.landing[0].load(Ordering::Acquire) != 0 || self.tail.load(Ordering::Acquire) != 0
-    }
+/// That of a slot in the window of a chunk.
+#[inline(always)]
+fn front_of(chunk: &Window, n: usize) -> &Front {
+    // SAFETY: within the window's memory, which lives as long as the window; a front is atomics only.
+    unsafe { &*chunk.memory.as_ptr().cast::<Front>().add(n % CHUNK_SLOTS) }
 }
 
-/// Has the peer ever sent a message into these fronts?
-pub(super) fn has_messages(fronts: &Window) -> bool {
-    let at = fronts.memory.as_ptr().cast::<Front>();
-    // SAFETY: a chunk has so many fronts, lives as long as the window, and a front is atomics only.
-    (0..CHUNK_SLOTS).any(|n| unsafe { &*at.add(n) }.has_message())
+/// Has the peer ever sent a message into this chunk?
+pub(super) fn has_messages(chunk: &Window) -> bool {
+    (0..CHUNK_SLOTS).any(|n| front_of(chunk, n).has_message())
 }
 
 pub(super) const POSTING_AT: usize = 128;
@@ -289,8 +287,7 @@ impl Chunk {
     /// What the peer writes of a slot of the chunk.
     #[inline(always)]
     pub(super) fn front(&self, n: usize) -> &Front {
-        // SAFETY: within the window's memory, which lives as long as the chunk; a front is atomics only.
-        unsafe { &*self.window.memory.as_ptr().cast::<Front>().add(n % CHUNK_SLOTS) }
+        front_of(&self.window, n)
     }
     fn bytes(&self) -> usize {
         size_of_val(self) + self.slots.iter().filter_map(Published::get).flatten().map(RemoteSlot::bytes).sum::<usize>()
@@ -316,6 +313,11 @@ impl Chunks {
 }
 
 impl Front {
+    /// Has the peer ever sent a message there?
+    pub(super) fn has_message(&self) -> bool {
+        self.landing[0].load(Ordering::Acquire) != 0 || self.tail.load(Ordering::Acquire) != 0
+    }
+
     pub(super) fn whole_posting(&self) -> Option<[u64; 8]> {
         let mut words = [0u64; 8];
         words.iter_mut().zip(&self.posting).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
