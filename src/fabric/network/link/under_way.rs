@@ -19,6 +19,8 @@ const SPINS: u32 = 64;
 const DRIVEN_SPINS: u32 = 2;
 /// Requests that do not move for so long make the peer be asked for a word.
 const STUCK_NS: u64 = 1_000_000_000;
+/// Who waits looks once in so long at least, or has no core.
+const LOOK_NS: u64 = 2 * PROBE_NS;
 
 /// The device notices by its own clock, and late, that the last request it sent, or what the peer's answered, was lost; one that comes
 /// behind it makes the peer's device complain at once. So a wait sends such an *echo* after so long, and another if that was lost too. More of
@@ -46,24 +48,29 @@ pub(super) struct Stuck {
     completed: u64,
     /// of so many that were posted then,
     last: u64,
-    /// since then,
-    since_ns: u64,
     /// and the peer had given so many answers.
     answers: u32,
-    /// When it was asked last.
+    /// Looked at last then,
+    looked_ns: u64,
+    /// and in vain for so long.
+    for_ns: u64,
+    /// When the peer was asked last.
     asked_ns: u64,
 }
 
 impl Stuck {
-    /// Since when the first request that is under way has been so for certain, while the peer has given no answer; `None`: nothing is, or
-    /// something has moved since this was asked last. Of the requests the number of those that have completed, and of those posted.
-    fn since(&mut self, (completed, last): (u64, u64), answers: u32, now: u64) -> Option<u64> {
+    /// How long the first request that is under way has been so for certain, while the peer has given no answer; 0: nothing is, or something
+    /// has moved since this was asked last. Only time in which somebody looks counts: a program that computes takes no completions and asks
+    /// the peer for no word. Of the requests the number of those that have completed, and of those posted.
+    fn lasts(&mut self, (completed, last): (u64, u64), answers: u32, now: u64) -> u64 {
         // Where all that was posted then has completed, what is under way now was posted since.
         if completed >= last.min(self.last) || completed != self.completed || answers != self.answers {
-            *self = Stuck { completed, last, answers, since_ns: now, asked_ns: 0 };
-            return None;
+            *self = Stuck { completed, last, answers, looked_ns: now, for_ns: 0, asked_ns: 0 };
+            return 0;
         }
-        Some(self.since_ns)
+        self.for_ns += now.saturating_sub(self.looked_ns).min(LOOK_NS);
+        self.looked_ns = now;
+        self.for_ns
     }
 }
 
@@ -239,13 +246,14 @@ impl Link {
     pub(super) fn is_stuck(&self, posted: &mut Posted, now: u64) -> bool {
         let (completed, answers) = (self.completed.load(Ordering::Acquire), self.answers());
         let under_way = (completed, posted.last);
-        let Some(since_ns) = posted.stuck.since(under_way, answers, now).filter(|since| now - since >= STUCK_NS) else {
+        let stuck_ns = posted.stuck.lasts(under_way, answers, now);
+        if stuck_ns < STUCK_NS {
             return false;
-        };
+        }
         let Some(home) = self.home.upgrade() else { return true };
         // A silent device is noticed by ours before that.
         let patience_ns = home.patience_ns.max(self.limits.silence_ns);
-        if now - since_ns > patience_ns + STUCK_NS {
+        if stuck_ns > patience_ns + STUCK_NS {
             let seconds = patience_ns as f64 / 1e9;
             let why = if self.limits.is_driven {
                 let cause = home.why_silent(self.card.get());
@@ -300,15 +308,25 @@ mod tests {
     fn what_is_posted_after_a_pause_is_not_stuck_since_before_it() {
         let (mut stuck, second) = (Stuck::default(), 1_000_000_000);
         // The first requests of all, long after the processor was started.
-        assert_eq!(stuck.since((0, 254), 0, 900 * second), None);
-        assert_eq!(stuck.since((0, 254), 0, 901 * second), Some(900 * second));
+        assert_eq!(stuck.lasts((0, 254), 0, 900 * second), 0);
+        assert_eq!(stuck.lasts((0, 254), 0, 901 * second), second);
         // They complete, and after a pause others are posted.
-        assert_eq!(stuck.since((254, 254), 0, 902 * second), None);
-        assert_eq!(stuck.since((254, 300), 0, 990 * second), None);
-        assert_eq!(stuck.since((254, 310), 0, 991 * second), Some(990 * second));
+        assert_eq!(stuck.lasts((254, 254), 0, 902 * second), 0);
+        assert_eq!(stuck.lasts((254, 300), 0, 990 * second), 0);
+        assert_eq!(stuck.lasts((254, 310), 0, 991 * second), second);
         // One completes, or the peer gives an answer.
-        assert_eq!(stuck.since((255, 310), 0, 992 * second), None);
-        assert_eq!(stuck.since((255, 310), 1, 993 * second), None);
-        assert_eq!(stuck.since((255, 310), 1, 994 * second), Some(993 * second));
+        assert_eq!(stuck.lasts((255, 310), 0, 992 * second), 0);
+        assert_eq!(stuck.lasts((255, 310), 1, 993 * second), 0);
+        assert_eq!(stuck.lasts((255, 310), 1, 994 * second), second);
+    }
+
+    #[test]
+    fn time_in_which_the_program_does_not_look_is_not_the_peers_silence() {
+        let (mut stuck, second) = (Stuck::default(), 1_000_000_000);
+        // Two requests that nobody asked the end of, and one look behind the first of them.
+        assert_eq!(stuck.lasts((0, 1), 0, 900 * second), 0);
+        // The program computes for a minute. Its next waits have to ask the peer first.
+        assert_eq!(stuck.lasts((0, 2), 0, 960 * second), LOOK_NS);
+        assert_eq!(stuck.lasts((0, 2), 0, 960 * second + second / 2), LOOK_NS + second / 2);
     }
 }
