@@ -1,5 +1,6 @@
 use crate::ranks::calls::*;
 use crate::ranks::{Job, story};
+use fmpl::ffi::c::*;
 use fmpl::launch::embedded::End;
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,31 @@ pub fn loses_somebody() {
     fails(try_create(0, &mut new), PEER);
     sleep_ms(300);
     std::process::exit(0);
+}
+
+/// Requests of any source under way: nothing is freed, so nobody is led to what was.
+fn any_source_under_way(young: i32, peer: i32) {
+    let busy = |what: &str| {
+        fails(try_free(&mut { young }), BUSY);
+        assert!(last_error().contains(what), "{what}: {}", last_error());
+    };
+    let (data, mut got, mut byte) = (vec![8; 100_000], vec![0; 100_000], [0]);
+    isend_any(&data, peer, 2);
+    busy("index 2");
+    irecv_any(&mut got, 2);
+    assert_eq!(irecv_any_wait(2).1, data.len());
+    isend_any_wait(peer, 2);
+    assert_eq!(got, data);
+    irecv_any(&mut byte, 3);
+    busy("receive on index 3");
+    assert!(irecv_any_cancel(3));
+    ok(fmpl_irecv_loan_any(3, young));
+    busy("receive on index 3");
+    assert!(irecv_any_cancel(3));
+    // SAFETY: the byte is there until the receive is withdrawn.
+    ok(unsafe { fmpl_mcast_irecv(byte.as_mut_ptr().cast(), 1, young) });
+    busy("multicast");
+    ok(fmpl_mcast_irecv_cancel(young));
 }
 
 pub fn is_wrong() {
@@ -142,6 +168,7 @@ pub fn is_wrong() {
     recv(&mut got, (me + ranks - 1) % ranks, 3);
     assert_eq!(got, data);
     isend_wait(peer, 3);
+    any_source_under_way(young, peer);
     barrier();
     // What was sent before its sender freed is received after; then the sender has left.
     if rank() == 0 {
