@@ -37,7 +37,7 @@ mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 22] = [
+const TESTS: [Test; 23] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -48,6 +48,7 @@ const TESTS: [Test; 22] = [
     ("a_lost_rank_is_an_error_for_all", lost::killed),
     ("a_rank_that_nobody_has_met_is_missed_too", lost::unmet),
     ("a_function_that_panics_is_an_error_for_all", lost::panicked),
+    ("a_panic_in_the_world_leaves_other_communicators_alone", lost::panicked_in_the_world),
     ("a_rank_that_cannot_do_its_part_is_an_error_for_all", unable::told),
     ("a_panic_into_the_c_interface_ends_its_process", lost::unwound_into_c),
     ("a_group_without_the_dead_goes_on", calls::group),
