@@ -93,6 +93,22 @@ fn any_source_under_way(young: i32, peer: i32) {
     ok(fmpl_mcast_irecv_cancel(young));
 }
 
+/// Rank 0 waits until a multicast is complete, whose member frees the communicator instead of receiving it.
+fn freed_before_a_multicast() {
+    let (data, left, mut ticket) = ([9u8; 3000], dup(WORLD), 0);
+    let member = 1u64 << 1;
+    let mut me = -1;
+    ok(fmpl_comm_rank(WORLD, (&mut me).into()));
+    if me == 0 {
+        // SAFETY: so many bytes, which stay until the multicast is over; a word of bits for few ranks.
+        ok(unsafe { fmpl_mcast(data.as_ptr().cast(), data.len(), &member, left, (&mut ticket).into()) });
+        let code = fmpl_mcast_wait(ticket);
+        fails(code, PEER);
+        assert!(last_error().contains("rank 1 has freed the communicator"), "{}", last_error());
+    }
+    free(left);
+}
+
 pub fn is_wrong() {
     init(4);
     let (me, ranks) = (rank(), size());
@@ -169,6 +185,7 @@ pub fn is_wrong() {
     assert_eq!(got, data);
     isend_wait(peer, 3);
     any_source_under_way(young, peer);
+    freed_before_a_multicast();
     barrier();
     // What was sent before its sender freed is received after; then the sender has left.
     if rank() == 0 {
