@@ -304,6 +304,23 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_counted_is_no_value() {
+        for (name, bad) in [
+            ("FMPL_ATTACH_TIMEOUT", &["0", "-1", "nan", "inf", "1e7", "1e300"][..]),
+            ("FMPL_START_TIMEOUT", &["0", "nan", "inf", "1e300"]),
+            ("FMPL_STALL", &["-1", "nan"]),
+            ("FMPL_SPOOL", &["9G", "17179869183G"]),
+        ] {
+            let setting = settings().find(|s| s.name == name).unwrap();
+            for value in bad {
+                assert!(Config::default().set(setting, value).is_err(), "{name}={value}");
+            }
+        }
+        let stall = settings().find(|s| s.name == "FMPL_STALL").unwrap();
+        assert!(Config::default().set(stall, "1e300").is_ok());
+    }
+
+    #[test]
     fn loops_are_known_by_their_names() {
         let setting = settings().find(|s| s.name == "FMPL_COPY").unwrap();
         for l in Loop::ALL {

@@ -38,7 +38,7 @@ use crate::base::variants::variants;
 use crate::fabric::shm::peer::Peer;
 #[cfg(loom)]
 use crate::fabric::shm::region::Mapping;
-use crate::lane::map::{DIFFERS, Life, OFFERS_IN_VAIN, PANICKED, WORLD_UNIT, how_lost, rank_lost};
+use crate::lane::map::{DIFFERS, Life, OFFERS_IN_VAIN, PANICKED, UNABLE, WORLD_UNIT, how_lost, rank_lost};
 use crate::lane::{Lane, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
@@ -109,6 +109,8 @@ variants! {
         Calls = 7,
         /// What a member has said is not what it wrote: some member has damaged the shared memory.
         Damaged = 8,
+        /// A rank could not do its part, for want of memory or the like; its number in the world follows.
+        Unable = 9,
     }
 }
 

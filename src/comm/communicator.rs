@@ -46,7 +46,7 @@ impl From<u32> for Peer {
 impl From<i32> for Peer {
     fn from(rank: i32) -> Peer {
         // Negative numbers are no ranks; that -2 is nobody is a matter of C.
-        Peer(if rank < 0 { i32::MIN } else { rank })
+        Peer(if rank == p2p::PROC_NULL { i32::MIN } else { rank })
     }
 }
 impl From<Option<usize>> for Peer {

@@ -196,6 +196,10 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
             comm = Named(comm)
         ));
     }
+    if let Some(request) = ep.any_source.begun_on(context) {
+        let (me, name) = (ep.rank, Named(comm));
+        return Err(error!(Code::Busy, "rank {me}: freeing communicator {name}: complete {request} first"));
+    }
     let result = {
         let lanes = ep.lanes.all();
         let mine = || lanes.iter().filter(|l| l.comm() == comm);

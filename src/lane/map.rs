@@ -157,15 +157,17 @@ pub const PANICKED: u32 = 1 << 29;
 pub const DIFFERS: u32 = 1 << 28;
 /// The same: what it has offered to others of its node cannot be copied.
 pub const OFFERS_IN_VAIN: u32 = PANICKED | DIFFERS;
+/// The same: it could not do its part of a call, for want of memory or the like.
+pub const UNABLE: u32 = 1 << 27;
 
 /// Which rank is lost.
 pub const fn rank_lost(lost: u32) -> u32 {
-    lost & (DIFFERS - 1)
+    lost & (UNABLE - 1)
 }
 
 /// How it is lost, if it lives; 0: it has died, as far as is known.
 pub const fn how_lost(lost: u32) -> u32 {
-    lost & OFFERS_IN_VAIN
+    lost & (OFFERS_IN_VAIN | UNABLE)
 }
 
 /// What has become of a lost rank, in words.
@@ -175,6 +177,7 @@ pub fn lost(lost: u32) -> String {
         PANICKED => format!("the function of rank {rank} has panicked"),
         DIFFERS => format!("rank {rank} has made another call than a second rank, or one of another length"),
         OFFERS_IN_VAIN => format!("what rank {rank} has offered cannot be copied"),
+        UNABLE => format!("rank {rank} could not do its part of a call"),
         _ => format!("rank {rank} has died"),
     }
 }

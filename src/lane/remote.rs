@@ -408,12 +408,11 @@ impl Remote {
     pub fn broken(&self) -> Option<u32> {
         (self.page().broken.load(Ordering::Acquire) as u32).checked_sub(1)
     }
-    /// Tells the peer that this side has left it for this loss.
-    pub fn say_broken(&self, dead: u32) {
-        if self.link.failure().is_none() && !self.has_left() {
-            let _ =
-                self.link.write_into(&self.page, BROKEN_AT, || self.wakes(), |record| record.put(&[dead as u64 + 1]));
-        }
+    /// Tells the peer that this side has left it for this loss. Has it been told?
+    pub fn say_broken(&self, dead: u32) -> bool {
+        let word = |record: &mut Record| record.put(&[dead as u64 + 1]);
+        let hears = self.link.failure().is_none() && !self.has_left();
+        hears && self.link.write_into(&self.page, BROKEN_AT, || self.wakes(), word).is_ok()
     }
     /// The lane's number between the two.
     pub fn number(&self) -> u64 {

@@ -205,7 +205,10 @@ pub fn panics() {
     let job = fmpl::init(1).unwrap();
     let world = job.world();
     let twin = world.duplicate().unwrap();
-    let own = twin.comm();
+    // Which of the two breaks; the other one is looked at afterwards.
+    let in_world = std::env::var_os("IN_WORLD").is_some();
+    let second = twin.comm();
+    let (own, other) = if in_world { (&world, &second) } else { (&second, &world) };
     let function = |a: f64, b: f64| if world.rank() == 0 { panic!("on purpose") } else { a + b };
     let mut v = vec![1.0; std::env::var("ELEMENTS").unwrap().parse().unwrap()];
     let waits = std::env::var_os("WAITS").is_some();
@@ -229,8 +232,15 @@ pub fn panics() {
     if world.rank() == 1 {
         std::thread::sleep(std::time::Duration::from_millis(30));
     }
-    world.barrier().unwrap();
+    other.barrier().unwrap();
+    let mut sum = [1u64; 3000];
+    other.allreduce(&mut sum, fmpl::Sum).unwrap();
+    assert!(sum.iter().all(|s| *s == world.size() as u64));
+    other.scope(|s| s.iallreduce_n(&mut sum, fmpl::Sum)?.wait()).unwrap();
+    let third = other.duplicate().unwrap();
+    third.comm().barrier().unwrap();
     println!("well");
+    drop(third);
     drop(twin);
     drop(job);
 }
@@ -252,6 +262,20 @@ pub fn panicked() {
                 job = job.nodes(Nodes::Blocks(2));
             }
             let outcome = job.seconds(40).run();
+            assert!((0..ranks).all(|r| said(&outcome, r).contains("well")), "{settings}: {}", story(&outcome));
+        }
+    }
+}
+
+/// The world breaks, and no other communicator: on a node and between nodes.
+pub fn panicked_in_the_world() {
+    for settings in ["FMPL_COLL_NODES=2", "FMPL_NETWORK=tcp"] {
+        for (ranks, elements, waits) in [(4, 2, "WAITS=1"), (5, 1000, "")] {
+            let mut job = Job::new(ranks, "panics").settings(settings).settings(waits).env("ELEMENTS", elements);
+            if settings.contains("tcp") {
+                job = job.nodes(Nodes::Blocks(2));
+            }
+            let outcome = job.env("IN_WORLD", 1).seconds(40).run();
             assert!((0..ranks).all(|r| said(&outcome, r).contains("well")), "{settings}: {}", story(&outcome));
         }
     }

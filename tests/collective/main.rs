@@ -11,6 +11,7 @@
 //! | `lengths` | ranks that call with different lengths, or make different calls, are told so |
 //! | `reductions` | every predefined function in every call, on 1 to 8 ranks |
 //! | `uneven` | gatherv, allgatherv, scatterv, alltoallv, exscan |
+//! | `unable` | a rank that has no memory for its part of a call: the later ones take no message of that one's |
 //! | `levels` | levels of the network: messages cross the upper ones as rarely as can be |
 //! | `taken` | lines that readers take over: every payload of calls in a row is compared, with and without |
 //!
@@ -31,11 +32,12 @@ mod multicast;
 mod random;
 mod reductions;
 mod taken;
+mod unable;
 mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 21] = [
+const TESTS: [Test; 23] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -46,6 +48,8 @@ const TESTS: [Test; 21] = [
     ("a_lost_rank_is_an_error_for_all", lost::killed),
     ("a_rank_that_nobody_has_met_is_missed_too", lost::unmet),
     ("a_function_that_panics_is_an_error_for_all", lost::panicked),
+    ("a_panic_in_the_world_leaves_other_communicators_alone", lost::panicked_in_the_world),
+    ("a_rank_that_cannot_do_its_part_is_an_error_for_all", unable::told),
     ("a_panic_into_the_c_interface_ends_its_process", lost::unwound_into_c),
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
@@ -59,7 +63,7 @@ const TESTS: [Test; 21] = [
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 19] = [
+const BODIES: [Body; 20] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -68,6 +72,7 @@ const BODIES: [Body; 19] = [
     ("compares bits", random::compares_bits),
     ("loses", lost::loses),
     ("panics", lost::panics),
+    ("has no addresses", unable::has_no_addresses),
     ("unwinds into C", lost::unwinds_into_c),
     ("calls", calls::calls),
     ("lengths differ", lengths::differ),

@@ -1,8 +1,9 @@
-//! A peer that is stopped for longer than every time-out, at any moment, is late and not dead: when it goes on, so does the job.
+//! A peer that is stopped for longer than every time-out, at any moment, is late and not dead: when it goes on, so does the job. Many that are late
+//! are waited for at the same time.
 
 use crate::ranks::bytes::{check, message};
 use crate::ranks::calls::*;
-use crate::ranks::{Job, complaints, long, story};
+use crate::ranks::{Job, Nodes, complaints, long, said, story};
 use fmpl::ffi::acp::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -143,4 +144,54 @@ pub fn stopped_for_long() {
         }
     }
     println!("  stopped for {:.1} s in: {}; every job went on", stop.as_secs_f64(), MOMENTS.join(", "));
+}
+
+/// The peers go on after so many seconds.
+const STOPPED_FOR: u64 = 25;
+
+/// Ranks 0 and 8 on one node, seven others on nodes of their own, with which rank 0 has lanes, but few of them are connected. They are stopped, and 8
+/// dies: rank 0 waits no longer for all whom it tells of that than for one.
+pub fn tells_many_late() {
+    init(1);
+    let (me, own, mut got) = (rank(), dup(WORLD), [0; 8]);
+    on(own);
+    match me {
+        0 => {
+            for peer in 1..8 {
+                send(&[1; 8], peer, 0);
+                recv(&mut got, peer, 0);
+            }
+            sleep_ms(1000);
+            let since = Instant::now();
+            fails(fmpl::ffi::c::fmpl_barrier(own), PEER);
+            let text = last_error();
+            assert!(text.contains("rank 8 has died"), "{text}");
+            assert!(since.elapsed() < Duration::from_secs(STOPPED_FOR - 5), "it waits for one after the other");
+            println!("told after {:.1} s", since.elapsed().as_secs_f64());
+        }
+        8 => {
+            sleep_ms(800);
+            // SAFETY: ends this process.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        _ => {
+            recv(&mut got, 0, 0);
+            send(&got, 0, 0);
+            sleep_ms(500);
+            let wakes = format!("sleep {STOPPED_FOR}; kill -CONT {}", std::process::id());
+            let mut waker = std::process::Command::new("sh").args(["-c", &wakes]).spawn().expect("a shell");
+            stop_myself();
+            waker.wait().expect("the shell's end");
+            assert_eq!(fmpl::ffi::c::fmpl_barrier(own), PEER, "{}", last_error());
+        }
+    }
+    println!("well");
+    let _ = try_finalize();
+}
+
+pub fn many_late() {
+    let job = Job::new(9, "tells many late").nodes(Nodes::Cyclic(8)).settings("FMPL_NETWORK=tcp FMPL_ATTACH_TIMEOUT=4");
+    let outcome = job.env("FMPL_QUEUE_PAIRS", 2).keep_going().seconds(80).outcome();
+    assert!((0..8).all(|rank| said(&outcome, rank).contains("well")), "{}", story(&outcome));
+    println!("  {}", said(&outcome, 0).lines().next().unwrap_or_default());
 }

@@ -12,6 +12,7 @@
 //! | `sandbox` | a system that refuses `membarrier` to one side, the other, both, or later: no withdrawn receive is written, no event is lost |
 //! | `descriptors` | processes without standard input, output, error: nothing of the library's is taken for them |
 //! | `signals` | signals come to the program's threads only, and harm no wait |
+//! | `window` | a message longer than all that the spool can have, which nobody can put |
 //! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
 
 #[path = "../ranks/mod.rs"]
@@ -28,6 +29,7 @@ mod sandbox;
 mod signals;
 mod stall;
 mod stop;
+mod window;
 
 use ranks::{Body, Test};
 
@@ -36,6 +38,8 @@ const TESTS: &[Test] = &[
     ("a_rank_killed_at_any_moment_is_told_of", moments::killed_at_any_moment),
     ("a_death_in_init_is_told", moments::death_in_init),
     ("a_peer_stopped_for_long_is_waited_for", late::stopped_for_long),
+    ("many_late_peers_are_told_of_a_death_side_by_side", late::many_late),
+    ("a_message_that_has_no_place_is_an_error", window::too_much),
     ("who_only_tests_for_any_source_hears_of_a_death", kill::tested_for),
     ("what_a_dead_rank_has_sent_is_received", kill::last_words),
     ("half_a_message_of_a_dead_rank_is_an_error", kill::half_a_message),
@@ -82,6 +86,8 @@ const BODIES: &[Body] = &[
     ("traffic", kill::traffic),
     ("needs one that may die", moments::needs_one_that_may_die),
     ("is stopped for long", late::is_stopped_for_long),
+    ("tells many late", late::tells_many_late),
+    ("sends too much", window::sends_too_much),
     ("dies in the other's init", moments::dies_in_the_others_init),
     ("speaks and dies", kill::speaks_and_dies),
     ("dies in a message", kill::dies_in_a_message),

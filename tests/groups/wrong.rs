@@ -1,5 +1,6 @@
 use crate::ranks::calls::*;
 use crate::ranks::{Job, story};
+use fmpl::ffi::c::*;
 use fmpl::launch::embedded::End;
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,47 @@ pub fn loses_somebody() {
     fails(try_create(0, &mut new), PEER);
     sleep_ms(300);
     std::process::exit(0);
+}
+
+/// Requests of any source under way: nothing is freed, so nobody is led to what was.
+fn any_source_under_way(young: i32, peer: i32) {
+    let busy = |what: &str| {
+        fails(try_free(&mut { young }), BUSY);
+        assert!(last_error().contains(what), "{what}: {}", last_error());
+    };
+    let (data, mut got, mut byte) = (vec![8; 100_000], vec![0; 100_000], [0]);
+    isend_any(&data, peer, 2);
+    busy("index 2");
+    irecv_any(&mut got, 2);
+    assert_eq!(irecv_any_wait(2).1, data.len());
+    isend_any_wait(peer, 2);
+    assert_eq!(got, data);
+    irecv_any(&mut byte, 3);
+    busy("receive on index 3");
+    assert!(irecv_any_cancel(3));
+    ok(fmpl_irecv_loan_any(3, young));
+    busy("receive on index 3");
+    assert!(irecv_any_cancel(3));
+    // SAFETY: the byte is there until the receive is withdrawn.
+    ok(unsafe { fmpl_mcast_irecv(byte.as_mut_ptr().cast(), 1, young) });
+    busy("multicast");
+    ok(fmpl_mcast_irecv_cancel(young));
+}
+
+/// Rank 0 waits until a multicast is complete, whose member frees the communicator instead of receiving it.
+fn freed_before_a_multicast() {
+    let (data, left, mut ticket) = ([9u8; 3000], dup(WORLD), 0);
+    let member = 1u64 << 1;
+    let mut me = -1;
+    ok(fmpl_comm_rank(WORLD, (&mut me).into()));
+    if me == 0 {
+        // SAFETY: so many bytes, which stay until the multicast is over; a word of bits for few ranks.
+        ok(unsafe { fmpl_mcast(data.as_ptr().cast(), data.len(), &member, left, (&mut ticket).into()) });
+        let code = fmpl_mcast_wait(ticket);
+        fails(code, PEER);
+        assert!(last_error().contains("rank 1 has freed the communicator"), "{}", last_error());
+    }
+    free(left);
 }
 
 pub fn is_wrong() {
@@ -142,6 +184,8 @@ pub fn is_wrong() {
     recv(&mut got, (me + ranks - 1) % ranks, 3);
     assert_eq!(got, data);
     isend_wait(peer, 3);
+    any_source_under_way(young, peer);
+    freed_before_a_multicast();
     barrier();
     // What was sent before its sender freed is received after; then the sender has left.
     if rank() == 0 {

@@ -182,11 +182,14 @@ def test_errors_name_whom(job):
     world, other = job.world, 1 - job.rank
     error = fails(Code.RANK, world.send, b"", 7, 3)
     assert (error.rank, error.peer, error.index) == (world.rank, 7, 3) and "7" in str(error)
-    fails(Code.RANK, world.send, b"", -1)
+    for peer in (-1, -2, -5):
+        assert f"peer {peer}" in str(fails(Code.RANK, world.send, b"", peer))
+        assert f"peer {peer}" in str(fails(Code.RANK, world.irecv, bytearray(1), peer))
     fails(Code.INDEX, world.send, b"", other, 64)
     for index in (-1, -5):
         assert fails(Code.INDEX, world.recv, bytearray(1), other, index).peer == other
-        fails(Code.INDEX, world.irecv, bytearray(1), other, index)
+        error = fails(Code.INDEX, world.irecv, bytearray(1), other, index)
+        assert error.peer == other and f"index {index}" in str(error)
     for wrong in (b"read only", np.frombuffer(b"too", "u1")):
         try:
             world.recv(wrong, other)

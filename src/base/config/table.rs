@@ -81,7 +81,8 @@ settings! {
         "avx512 | avx2 | sse2 | portable | libc", |v| Loop::ALL.into_iter().find(|l| l.name() == v).map(Some);
 
     /// the size of the spool when fmpl_sendbuf_set was not called
-    spool_bytes FMPL_SPOOL: usize = 16 << 20, "16M", "bytes, with k, M or G", bytes;
+    spool_bytes FMPL_SPOOL: usize = 16 << 20, "16M", "bytes, with k, M or G, up to 8G",
+        |v| bytes(v).filter(|n| *n <= 8 << 30);
 
     /// how long a send waits for its receive before it buffers, when fmpl_sendbuf_set was not called
     timeout_ms FMPL_TIMEOUT: i32 = 10, "10", "milliseconds, 0 = buffered, -1 = synchronous", |v| within(v, -1..);
@@ -162,7 +163,7 @@ settings! {
         "off | a number of nodes, of neighbouring ranks | c and a number, of ranks in turn", PretendedNodes::named;
 
     /// how long a peer on another node may not answer before a contact with it is an error
-    attach_s FMPL_ATTACH_TIMEOUT: f64 = 30.0, "30", "seconds", |v| within(v, f64::MIN_POSITIVE..);
+    attach_s FMPL_ATTACH_TIMEOUT: f64 = 30.0, "30", "seconds, up to 1000000", |v| within(v, f64::MIN_POSITIVE..=1e6);
 
     /// the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), TCP or datagrams of UDP
     /// by an interface or address of this machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto:

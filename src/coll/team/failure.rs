@@ -49,7 +49,7 @@ impl Team {
     #[cold]
     pub(in super::super) fn fail_elsewhere(&self, own: &Own, lane: Option<&Lane>, rank: u32, error: Error) -> Error {
         if error.code() != Code::Peer {
-            return error;
+            return self.unable(own, error);
         }
         let context = self.ep.context(self.comm).ok();
         let told = context.zip(lane).and_then(|(context, lane)| self.ep.told_over(lane, context).next());
@@ -59,6 +59,14 @@ impl Team {
         let word = self.agree_on((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1));
         let failed = self.explain_as(word, self.name_of(own));
         Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))
+    }
+
+    /// This rank cannot do its part of a call, whose messages would be taken for the next one's: the team fails; the error to return.
+    #[cold]
+    fn unable(&self, own: &Own, error: Error) -> Error {
+        let found = (Reason::Elsewhere as u64) << 32 | (u64::from(self.ep.rank | UNABLE) + 1);
+        let word = self.agree_on(found);
+        if word == found { error } else { self.explain_as(word, self.name_of(own)) }
     }
 
     /// A message of a call is not as long as this side's part of it: the team fails; the error to return.
@@ -203,6 +211,7 @@ impl Team {
             PANICKED => Reason::Panicked,
             DIFFERS => Reason::Calls,
             OFFERS_IN_VAIN => Reason::Damaged,
+            UNABLE => Reason::Unable,
             _ => reason,
         };
         self.error(reason, rank_lost(lost), call)
@@ -217,6 +226,7 @@ impl Team {
                 (Code::Peer, format!("what rank {rank} has offered there has been damaged by some member"))
             }
             Reason::Panicked => (Code::Peer, format!("the function of rank {rank} has panicked")),
+            Reason::Unable => (Code::Peer, format!("rank {rank} could not do its part of a call")),
             Reason::Lengths | Reason::Calls => {
                 (Code::Argument, format!("rank {rank} makes another call than a second one, or one of another length"))
             }

@@ -244,6 +244,20 @@ impl AnySource {
         (messages, requests, first)
     }
 
+    /// What is begun on a communicator and not completed, in words. No other thread is in a call on it.
+    pub fn begun_on(&self, context: &Context) -> Option<String> {
+        let comm = context.handle;
+        if let Some(out) = self.outgoing.all().into_iter().find(|out| out.comm == comm && out.is_pending()) {
+            return Some(format!("the any-source send to (rank {}, index {})", out.dst, out.index));
+        }
+        let inc = self.incoming.all().into_iter().find(|inc| inc.comm == comm && inc.is_pending())?;
+        let is_of_program = (inc.index as usize) < context.indices;
+        Some(match is_of_program {
+            true => format!("the any-source receive on index {}", inc.index),
+            false => "the receive of a multicast".to_owned(),
+        })
+    }
+
     /// This process has freed a communicator: it uses none of its rings any more, but other members may still send into its own. The
     /// rings' memory, and the units that say where they lie, are free for another communicator when none of them can
     /// ([`AnySource::sweep`]).

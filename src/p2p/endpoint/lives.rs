@@ -2,6 +2,7 @@
 //! who waits for a living member hears of a dead one. And what the search for deadlocks asks of a rank.
 
 use super::*;
+use crate::base::clock::now_ns;
 use crate::base::error::error;
 use crate::base::named::Named;
 use crate::fabric::network::control::FIRST_CHUNK;
@@ -171,14 +172,24 @@ impl Endpoint {
         let hears = |rank: u32| how_lost(dead) != 0 || rank != dead;
         // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
         let lanes = self.lanes.hold_remote(|lane, _| lane.comm() == context.handle && hears(lane.world));
-        lanes.iter().for_each(|lane| lane.remote().say_broken(dead));
-        // And those who wait for this rank, which has had nothing for them so far.
-        let has_lane = |rank: u32| lanes.iter().any(|lane| lane.world == rank);
-        let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
-        // Who is just being forgotten hears of it if it is not.
-        for link in links.iter().filter(|link| hears(link.peer) && !has_lane(link.peer) && !link.is_closed()) {
-            self.say_broken_to(link, context.place.epoch, dead);
-        }
+        // And those who wait for this rank, which has had nothing for them so far. Who is just being forgotten hears of it if it is not.
+        let (has_lane, number) =
+            (|rank: u32| lanes.iter().any(|lane| lane.world == rank), u64::from(context.place.epoch));
+        let mut others = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
+        let waits = |link: &Link| link.open_window(number, 0).is_some();
+        others.retain(|link| hears(link.peer) && !has_lane(link.peer) && !link.is_closed() && waits(link));
+        // Connections that are not there are all asked for first, and waited for together no longer than for one. Who is late then hears of it when
+        // its connection comes about.
+        let links = lanes.iter().map(|lane| &lane.remote().link).chain(&others);
+        links.for_each(|link| _ = link.is_there());
+        let until = now_ns() + (self.config.attach_s * 1e9) as u64;
+        let comes_up = |link: &Link| {
+            link.until_up(|| now_ns() < until);
+            link.is_up()
+        };
+        lanes.iter().filter(|lane| comes_up(&lane.remote().link)).for_each(|lane| _ = lane.remote().say_broken(dead));
+        let others = others.iter().filter(|link| comes_up(link));
+        others.for_each(|link| self.say_broken_to(link, context.place.epoch, dead));
     }
 
     /// A peer on another node has made its part of a lane. If what all members of that communicator do together is broken here, nobody else
@@ -208,8 +219,14 @@ impl Endpoint {
         let number = u64::from(epoch);
         let windows = [link.open_window(number, 0), link.open_window(number, FIRST_CHUNK + 1)];
         if let ([Some(page), Some(fronts)], Some(fabric), Some(card)) = (windows, self.fabric_here(), link.card.get()) {
+            // Before: a connection that comes about on the way asks for it.
             page.tells(dead);
-            Remote::of(fabric, *card, number, (link.clone(), [page, fronts]), self.config.attach_s).say_broken(dead);
+            let remote =
+                Remote::of(fabric, *card, number, (link.clone(), [page.clone(), fronts]), self.config.attach_s);
+            if !remote.say_broken(dead) {
+                // It is late. When it answers it hears of it.
+                page.has_not_told();
+            }
         }
     }
 

@@ -2,6 +2,10 @@
 
 use super::*;
 use crate::base::error::error;
+use crate::fabric::shm::region::SPOOL_WINDOW;
+
+/// The longest message that all of the spool's window can hold, with what stands before it.
+const LONGEST: usize = SPOOL_WINDOW - (64 << 10);
 
 impl Sender {
     /// Sends a short message without waiting. `false`: the spool has no room.
@@ -99,7 +103,28 @@ impl Sender {
     /// An error if a receiver on another node can have no message of this side's spool, be there room or not.
     pub fn check_key(&self) -> Result<()> {
         // What is under way will make some memory free.
-        if self.unkeyed && self.ep.spool.is_unused() { Err(self.no_key()) } else { Ok(()) }
+        if self.unkeyed && self.ep.spool.is_unused() {
+            return Err(self.no_key());
+        }
+        if self.len > LONGEST && self.is_fetched() { Err(self.too_long()) } else { Ok(()) }
+    }
+
+    /// Is its receive, on another node, there, and such that the message cannot be put?
+    #[cold]
+    fn is_fetched(&self) -> bool {
+        self.lane.remote().is_some_and(|remote| self.claimed || self.is_to_be_fetched(remote))
+    }
+
+    #[cold]
+    fn too_long(&self) -> Error {
+        error!(
+            Code::Memory,
+            "rank {}: send of {} bytes to {}: it is received in pieces, so it goes through the spool, which has room for {LONGEST} bytes at \
+             most; receive it as one run",
+            self.ep.rank,
+            self.len,
+            self.lane.name(self.index())
+        )
     }
 
     #[cold]

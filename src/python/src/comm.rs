@@ -12,7 +12,7 @@ use fmpl::{Code, comm};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{raise, wrong};
+use crate::error::{About, raise, wrong};
 use crate::group::Group;
 use crate::life::{Thing, timeout_ms, undisturbed, wait, whole};
 use crate::loan::Loan;
@@ -72,7 +72,19 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Peer {
             return Ok(Peer(PROC_NULL));
         }
         // Negative numbers are no ranks; that -2 is nobody is a matter of C.
-        object.extract::<i32>().map(|rank| Peer(if rank < 0 { i32::MIN } else { rank }))
+        let negative = |rank: &i32| format!("peer {rank}: ranks count from 0, and nobody is None");
+        match object.extract::<i32>()? {
+            rank @ ..0 => Err(wrong(object.py(), Code::Rank, &negative(&rank), About::default())),
+            rank => Ok(Peer(rank)),
+        }
+    }
+}
+
+/// The index of a receive that does not wait: -1 is any index to the library, which is a call of its own here.
+pub fn of_receive(py: Python<'_>, index: i32, about: About) -> PyResult<i32> {
+    match index {
+        ..0 => Err(wrong(py, Code::Index, &format!("index {index}: indices count from 0"), about)),
+        _ => Ok(index),
     }
 }
 
@@ -293,8 +305,7 @@ impl Comm {
         let mut export = Box::new(Export::new());
         let Memory { layout, item, .. } = export.write(buf)?;
         let (comm, src) = (self.0.id, src.0);
-        // -1 is any index to the library, which is a call of its own here.
-        let index = if index < 0 { i32::MIN } else { index };
+        let index = of_receive(py, index, self.0.about(Some(src), Some(index)))?;
         request::begin(py, &self.0, What::Receive, (src, index), (export, item), || {
             p2p::irecv(comm, layout, src, index)
         })

@@ -10,7 +10,7 @@ use fmpl::p2p;
 use fmpl::p2p::any_source::{self, multicast};
 use pyo3::prelude::*;
 
-use crate::comm::{Comm, Peer, Received, run};
+use crate::comm::{Comm, Peer, Received, of_receive, run};
 use crate::error::raise;
 use crate::life::wait;
 use crate::loan::Loan;
@@ -99,8 +99,7 @@ impl Comm {
     fn irecv_list(&self, py: Python<'_>, bufs: Vec<Bound<'_, PyAny>>, src: Peer, index: i32) -> PyResult<Request> {
         let pieces = Box::new(Pieces::of(&bufs, true)?);
         let (comm, src, layout, item) = (self.0.id, src.0, pieces.layout(), pieces.item);
-        // As for `irecv`.
-        let index = if index < 0 { i32::MIN } else { index };
+        let index = of_receive(py, index, self.0.about(Some(src), Some(index)))?;
         request::begin(py, &self.0, What::Receive, (src, index), (pieces, item), || {
             p2p::irecv(comm, layout, src, index)
         })

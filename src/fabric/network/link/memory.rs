@@ -72,6 +72,10 @@ impl Window {
     pub fn tells(&self, lost: u32) {
         self.told.store(u64::from(lost) + 1, Ordering::Relaxed);
     }
+    /// It could not be told.
+    pub fn has_not_told(&self) {
+        self.told.store(0, Ordering::Relaxed);
+    }
     /// Has it been?
     pub fn has_told(&self, lost: u32) -> bool {
         self.told.load(Ordering::Relaxed) == u64::from(lost) + 1

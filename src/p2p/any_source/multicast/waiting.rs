@@ -1,8 +1,8 @@
 //! What the master of a multicast waits for.
 
-use super::{is_complete, of_the_dead, own, wide};
-use crate::base::atomics::AtomicU32;
-use crate::base::error::Error;
+use super::{ACKED, has_strangers, is_complete, members, of_the_dead, own, wide};
+use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::error::{Code, Error, error};
 use crate::lane::BlockRef;
 use crate::p2p::endpoint::Endpoint;
 use crate::wait::{Board, Operation, Scene, Waits};
@@ -80,9 +80,27 @@ impl Scene for Complete {
         self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {
-        of_the_dead(self.ep, self.block)
+        of_the_dead(self.ep, self.block).or_else(|| of_the_freed(self.ep, self.block))
     }
     fn waits(&self) -> Waits {
         waits(self.ep)
     }
+}
+
+/// The error of a multicast on a node of which a member has freed the communicator without its data. Of other nodes it is not known.
+fn of_the_freed(ep: &Endpoint, block: BlockRef) -> Option<Error> {
+    let shared = own(ep, block).filter(|shared| shared.extra == 0 && !has_strangers(ep, shared))?;
+    let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32)?;
+    let has_freed = |rank: u32| {
+        let world = context.group.world_rank(rank);
+        world != ep.rank && ep.known(world).is_some() && ep.has_freed(world, context.place)
+    };
+    let is_world = context.handle == crate::p2p::COMM_WORLD;
+    let gone = members(&shared.members()).find(|r| !is_world && !shared.has(ACKED, *r) && has_freed(*r))?;
+    // What it had of the multicast comes before that.
+    if is_complete(ep, block) || shared.has(ACKED, gone) {
+        return None;
+    }
+    let (me, what) = (ep.rank, "others may not have the message");
+    Some(error!(Code::Peer, "rank {me}: mcast: rank {gone} has freed the communicator, or left; {what}"))
 }
