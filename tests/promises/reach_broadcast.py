@@ -1,18 +1,23 @@
 """A broadcast between nodes goes by the way that is the fastest there: in the rig (tests/rig), with what `fmpl bench tune-coll` has found."""
 
-BCAST_SIZES = "64k,512k,2M,8M"
+# So many turns of these sizes: of the long ones a call takes seconds where packets are lost.
+BCAST_TURNS = {"64k,512k": 6, "2M,8M": 2}
 
 
 @functools.cache
 def broadcasts(loss):
     """Medians in us of a broadcast on 4 nodes, by turns in one boot: {size: {way: us}}; `chosen`: by itself, as tuned in that boot."""
     bench_them = f"{pathlib.Path(bench.fmpl).resolve()} bench"
-    options = f"--nodes 4 --ranks 4 --quiet --sizes {BCAST_SIZES} --rounds 1 --blocks 2 --iterations 4"
+    options = "--nodes 4 --ranks 4 --quiet --rounds 1 --blocks 2 --iterations 4 --sizes"
     ways = ["", *(f"FMPL_COLL_FAR_BCAST={way}" for way in ("tree", "chain", "ring", "multicast"))]
-    turn = " && ".join(f"echo way {way.partition('=')[2] or 'chosen'} && {way} {bench_them} bcast {options}" for way in ways)
-    tuned = f'{bench_them} tune-coll {options} >/tmp/tuned && eval "$(grep ^export /tmp/tuned)"'
-    command = f"rig-link all loss {loss}% && {tuned} && {turn} && {turn}"
-    done = subprocess.run(["tests/rig/run", "--timeout", "3000", command], cwd=ROOT, capture_output=True, text=True)
+    turn = lambda sizes: " && ".join(
+        f"echo way {way.partition('=')[2] or 'chosen'} && {way} {bench_them} bcast {options} {sizes}" for way in ways
+    )
+    tuned = f'{bench_them} tune-coll {options} {",".join(BCAST_TURNS)} >/tmp/tuned && eval "$(grep ^export /tmp/tuned)"'
+    turns = [turn(sizes) for sizes, times in BCAST_TURNS.items() for _ in range(times)]
+    command = " && ".join([f"rig-link all loss {loss}%", tuned, *turns])
+    # All ways are there at once while they are compared, each with buffers of its own.
+    done = subprocess.run(["tests/rig/run", "--memory", "3072", "--timeout", "5400", command], cwd=ROOT, capture_output=True, text=True)
     times, way = collections.defaultdict(lambda: collections.defaultdict(list)), None
     for row in map(str.split, done.stdout.splitlines()):
         if row[:1] == ["way"]:
