@@ -16,7 +16,7 @@ use super::domain::Net;
 use super::endpoint::{Contexts, Endpoint};
 use super::ffi::CqEntry;
 use super::held::Held;
-use super::pairs::Pairs;
+use super::pairs::{Came, Pairs, Row};
 use super::provider::ADDRESS_MOST;
 use super::queue::{Inlets, Queue};
 use crate::base::error::{Code, Error, Result};
@@ -52,8 +52,8 @@ struct Live {
     /// What the library calls the other end, and that end's number; and where it is.
     other: Option<(u64, u16)>,
     there: [u8; ADDRESS_MOST],
-    /// Which write is the next.
-    count: u16,
+    /// The writes that leave.
+    sends: Row,
     /// Requests that tell of their end, in the order of their posting.
     under_way: VecDeque<UnderWay>,
     /// What is posted together with what comes next.
@@ -100,6 +100,8 @@ pub(super) struct Connection {
     held: HeldBack,
     /// The last request whose memory has been read, and all before it.
     read: AtomicU64,
+    /// The writes that come.
+    comes: Mutex<Row>,
     pairs: Arc<Mutex<Pairs>>,
     arrived: Arc<Queue>,
     inlets: Arc<Inlets>,
@@ -127,7 +129,7 @@ impl Connection {
             endpoint: Some(endpoint),
             other: None,
             there: [0; ADDRESS_MOST],
-            count: 0,
+            sends: Row::default(),
             under_way: VecDeque::with_capacity(depth as usize),
             held: Held::new(net.offer.writes_together()),
             posted_ns: 0,
@@ -154,6 +156,7 @@ impl Connection {
             owes: AtomicBool::new(false),
             held: HeldBack::new(),
             read: AtomicU64::new(0),
+            comes: Mutex::default(),
             pairs: pairs.clone(),
             arrived,
             inlets: inlets.clone(),
@@ -171,6 +174,12 @@ impl Connection {
     pub fn arrived(&self) -> &Arc<Queue> {
         &self.arrived
     }
+
+    /// A write has come, with this.
+    pub fn comes(&self, data: u64) -> Came {
+        self.comes.lock().unwrap_or_else(PoisonError::into_inner).came(data)
+    }
+
     /// Is it connected with itself?
     fn is_own(&self, other: u16) -> bool {
         other == self.number && self.loops.load(Ordering::Relaxed)

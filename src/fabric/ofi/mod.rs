@@ -9,7 +9,7 @@
 //! | [`queue`] | completion queues |
 //! | [`endpoint`] | endpoints, and what is posted by them |
 //! | `changes` | changes of words, by the processor of whose they are |
-//! | `pairs` | which connection a write has come by, and that none is missed |
+//! | `pairs` | what each write brings along, and that none is missed |
 //! | `held` | writes that leave as one |
 //! | `sockets` | what decides how fast connections over TCP send |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |

@@ -212,12 +212,14 @@ impl Ofi {
             self.unposted.lock().unwrap_or_else(PoisonError::into_inner).push(n);
             return true;
         }
-        let came = self.pairs.lock().unwrap_or_else(PoisonError::into_inner).note(entry.data);
-        match came {
+        // Of one that is gone nothing counts any more.
+        let Some(connection) = by else { return false };
+        match connection.comes(entry.data) {
             Came::Nothing => return false,
-            Came::Number(pair, number) => with(Arrived::Number(pair, number)),
-            Came::Missed(pair) => {
-                self.errors.lock().unwrap_or_else(PoisonError::into_inner).push_back(DeviceError::Pair(pair));
+            Came::Number(number) => with(Arrived::Number(connection.number(), number)),
+            Came::Missed => {
+                let missed = DeviceError::Pair(connection.number());
+                self.errors.lock().unwrap_or_else(PoisonError::into_inner).push_back(missed);
             }
         }
         true

@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::ffi::{self, Info, cap, mode, mr, order};
 use super::held::Most;
 use super::load::{Dispositions, Library, USUAL, library};
+use super::pairs::ALONG;
 use crate::base::error::{Code, Error, Result, error};
 use crate::base::log::{Level, tell};
 use crate::base::sorting::sort_by_key;
@@ -17,14 +18,11 @@ use crate::fabric::network::device::OPAQUE;
 use crate::fabric::network::interface::leads_out;
 
 /// Those of devices, the best first, what each is of use for, and where the system shows that there are such devices.
-pub const OF_DEVICES: [(&str, &str, &str); 4] = [
-    ("verbs;ofi_rxm", "RDMA devices", "/sys/class/infiniband"),
-    ("efa", "Amazon's EFA", "/sys/class/infiniband"),
-    ("cxi", "Slingshot", "/sys/class/cxi"),
-    ("opx", "Omni-Path", "/sys/class/hfi1"),
-];
+pub const OF_DEVICES: [(&str, &str, &str); 2] =
+    [("cxi", "Slingshot", "/sys/class/cxi"), ("opx", "Omni-Path", "/sys/class/hfi1")];
 /// Those that come after these where libfabric is wanted and none is named. What is in neither list has to be named: `shm` reaches nobody
-/// elsewhere, `udp;ofi_rxd`, `net` and `sockets` are no better than `tcp`, `psm2` and `psm3` are there for sockets too, and were tried by nobody.
+/// elsewhere, `udp;ofi_rxd`, `net` and `sockets` are no better than `tcp`, `psm2` and `psm3` are there for sockets too, and were tried by nobody, as
+/// `efa` was; `verbs;ofi_rxm` reaches what FMPL reaches by itself, and was tried over devices of software only.
 pub const OF_SOCKETS: [(&str, &str); 2] =
     [("tcp", "any network with addresses of the internet, from libfabric 2.0 on"), ("tcp;ofi_rxm", "the same, before")];
 /// Those that are not used, even if they are named, and why.
@@ -37,8 +35,6 @@ const API: u32 = ffi::version(1, 14);
 /// Requests under way, and receives, that an endpoint is asked for.
 const SENDS: usize = 288;
 const RECEIVES: usize = 160;
-/// Bytes of a word that comes with a write, of which all are used.
-const NUMBER: usize = 8;
 /// Bytes of an address at most: beside it a pair's number has to go into an end.
 pub(super) const ADDRESS_MOST: usize = OPAQUE - 4;
 
@@ -186,8 +182,8 @@ impl Offer {
         if info.caps & (cap::MSG | cap::RMA) != cap::MSG | cap::RMA {
             return Some("has no messages, or no writes into the other end's memory".into());
         }
-        if domain.cq_data_size < NUMBER {
-            return Some(format!("brings {} bytes along with a write, not {NUMBER}", domain.cq_data_size));
+        if domain.cq_data_size < ALONG {
+            return Some(format!("brings {} bytes along with a write, not {ALONG}", domain.cq_data_size));
         }
         if domain.mr_mode & (mr::BASIC | mr::VIRT_ADDR) == 0 {
             return Some("names memory by offsets, not by addresses".into());

@@ -13,7 +13,6 @@ use crate::fabric::ofi::changes::Said;
 use crate::fabric::ofi::endpoint::{Endpoint, Write};
 use crate::fabric::ofi::ffi::RmaIov;
 use crate::fabric::ofi::held::Held;
-use crate::fabric::ofi::pairs::{WRITES, data};
 use crate::fabric::ofi::sockets;
 
 /// There was a way to the other end, and for so long there has been none: its process has gone, or the link.
@@ -83,6 +82,11 @@ impl Connection {
         let number = if let What::WriteWithNumber(n) = request.what { Some(n) } else { None };
         let is_record = matches!(request.data, Data::Record(_));
         let burst = is_record && self.held.is_in_a_burst(&mut live.posted_ns);
+        if let Some(number) = number
+            && !self.goes_ahead(live, request.to, number)
+        {
+            return false;
+        }
         let waits = (burst || request.later) && self.ordered && number.is_none() && !request.signaled;
         if let Data::Record(record) = request.data
             && !waits
@@ -119,6 +123,26 @@ impl Connection {
         false
     }
 
+    /// Sees to it that the upper half of a number is there before the lower one comes. `false`: it is not yet, or nothing may follow it now.
+    fn goes_ahead(&self, live: &mut Live, to: Place, number: u32) -> bool {
+        let Some(data) = live.sends.ahead(number) else { return true };
+        if !self.leaves(live) {
+            return false;
+        }
+        let (Some((other, _)), Some(endpoint)) = (live.other, &live.endpoint) else { return false };
+        // Where order is not kept what follows waits for its end, with which nothing completes but what was over before.
+        let id = live.last;
+        let context = (!self.ordered).then(|| self.context(id));
+        let places = [RmaIov { addr: to.addr, len: 0, key: u64::from(to.rkey) }];
+        let given = Given { to: other, data, context, delivered: true, pieces: &[], places: &places };
+        // SAFETY: it has no pieces.
+        let posted = unsafe { self.give(endpoint, What::Write, &given) };
+        if posted == Ok(true) {
+            live.sends.left(data);
+        }
+        self.is_given(live, posted, (id, context.map(|_| true))) && self.ordered
+    }
+
     /// Something is held. It leaves when somebody calls next, which the thread does within a moment, or now. `soon`: at the first turn of a wait.
     fn has_left_over(&self, live: &mut Live, soon: bool) {
         self.held.begins(&self.inlets.holding);
@@ -141,17 +165,17 @@ impl Connection {
         if live.held.is_empty() {
             return true;
         }
-        let (Some((to, pair)), Some(endpoint)) = (live.other, &live.endpoint) else { return false };
+        let (Some((to, _)), Some(endpoint)) = (live.other, &live.endpoint) else { return false };
         let (id, asks, keeps) = (live.held.last, live.held.asks, live.held.keeps);
         let context = (asks || keeps).then(|| self.context(id));
         let mut places = Held::no_places();
         let n = live.held.places(&mut places);
-        let data = data(pair, live.count, live.held.number);
+        let data = live.sends.along(live.held.number);
         let given = Given { to, data, context, delivered: asks, pieces: live.held.pieces(), places: &places[..n] };
         // SAFETY: copies of the requests', and memory that stays until they are over.
         let posted = unsafe { self.give(endpoint, What::Write, &given) };
         if posted == Ok(true) {
-            live.count = (live.count + 1) % WRITES;
+            live.sends.left(data);
         }
         let gone = self.is_given(live, posted, (id, context.map(|_| asks)));
         if gone {
@@ -182,13 +206,14 @@ impl Connection {
 
     /// Posts a short write whose bytes the provider takes at once; `None`: it takes none, or not so many.
     fn inject(&self, live: &mut Live, request: &Request<'_>, record: &[u8], number: Option<u32>) -> Option<bool> {
-        let (Some((to, pair)), Some(endpoint)) = (live.other, &live.endpoint) else { return Some(false) };
+        let (Some((to, _)), Some(endpoint)) = (live.other, &live.endpoint) else { return Some(false) };
         if !self.ordered || endpoint.inject_most().is_none_or(|most| record.len() > most) {
             return None;
         }
-        let posted = endpoint.inject(record, to, request.to, data(pair, live.count, number));
+        let data = live.sends.along(number);
+        let posted = endpoint.inject(record, to, request.to, data);
         if posted == Ok(true) {
-            live.count = (live.count + 1) % WRITES;
+            live.sends.left(data);
         }
         Some(self.is_given(live, posted, (request.id, None)))
     }
@@ -277,13 +302,16 @@ impl Connection {
     unsafe fn give(&self, endpoint: &Endpoint, what: What, given: &Given<'_>) -> std::result::Result<bool, c_int> {
         let mut from = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; PIECES as usize];
         let mut names = [std::ptr::null_mut(); PIECES as usize];
-        for (n, piece) in given.pieces.iter().enumerate() {
+        // Where memory is named, a provider looks at the first name even if there is no memory (`verbs;ofi_rxm` 1.17).
+        let nothing = [Piece { addr: self.copies.as_ptr() as u64, len: 0, lkey: self.copies.region().lkey() }];
+        let pieces = if given.pieces.is_empty() && self.net.names_local() { &nothing[..] } else { given.pieces };
+        for (n, piece) in pieces.iter().enumerate() {
             from[n] = libc::iovec { iov_base: piece.addr as *mut c_void, iov_len: piece.len as usize };
             if self.net.names_local() {
                 names[n] = self.net.descriptor(piece.lkey);
             }
         }
-        let (from, names) = (&from[..given.pieces.len()], &names[..given.pieces.len()]);
+        let (from, names) = (&from[..pieces.len()], &names[..pieces.len()]);
         let Given { to, data, context, delivered, places, .. } = *given;
         let write = Write { to, places, data, context, delivered, from, names };
         // SAFETY: as the caller promises.
