@@ -31,6 +31,7 @@ use ending::Ending;
 pub use memory::Window;
 use memory::Windows;
 pub use posting::{How, Last};
+pub(super) use under_way::InVain;
 use under_way::{Echo, Stuck};
 
 pub mod ending;

@@ -16,7 +16,7 @@ use super::device::End;
 use super::handshake::{Deed, Outcome, Say, State};
 use super::hello::{Hello, Kind};
 use super::link::ending::{LATE_NS, Reason};
-use super::link::{Link, Posted};
+use super::link::{InVain, Link, Posted};
 use super::room::Which;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
@@ -56,7 +56,7 @@ pub(super) struct Times {
     /// Room was made for it.
     room: u64,
     /// A ping is not answered since then.
-    pinged: u64,
+    pinged: Option<InVain>,
     /// The peer was late last until then, and is tried again from there on.
     tried: u64,
     /// The peer's end, until there is room for this side's.
@@ -301,7 +301,7 @@ impl Shared {
         }
         let Some(mut posted) = lock_soon(link) else { return };
         link.is_heard();
-        (posted.times.heard, posted.times.pinged) = (now_ns(), 0);
+        (posted.times.heard, posted.times.pinged) = (now_ns(), None);
         if link.has_ended() {
             return self.say_broken(link);
         }
@@ -324,14 +324,13 @@ impl Shared {
 
     /// Asks the peer for a word, where there is no connection; a peer that has not answered for long is given up.
     pub(super) fn ping(&self, link: &Link, posted: &mut Posted, now: u64) {
-        let pinged = posted.times.pinged;
-        if pinged != 0 && now - pinged > self.patience_ns {
+        let pinged = posted.times.pinged.get_or_insert(InVain::since(now));
+        if pinged.look(now) > self.patience_ns {
             // Asked anew when it is tried again.
-            posted.times.pinged = 0;
+            posted.times.pinged = None;
             link.is_late(self.no_answer(link));
             return;
         }
-        posted.times.pinged = if pinged == 0 { now } else { pinged };
         let _ = self.say(link, posted, Say::Retire, posted.hand.turn());
     }
 

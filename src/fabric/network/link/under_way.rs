@@ -40,6 +40,27 @@ pub(super) struct Echo {
     sent: usize,
 }
 
+/// How long somebody has looked for something in vain. Only time in which somebody looks counts: a program that computes takes no completions
+/// and asks the peer for no word.
+#[derive(Clone, Copy, Default)]
+pub(in crate::fabric::network) struct InVain {
+    looked_ns: u64,
+    for_ns: u64,
+}
+
+impl InVain {
+    /// From now on.
+    pub fn since(now: u64) -> InVain {
+        InVain { looked_ns: now, for_ns: 0 }
+    }
+    /// Looks again: for so long by now.
+    pub fn look(&mut self, now: u64) -> u64 {
+        self.for_ns += now.saturating_sub(self.looked_ns).min(LOOK_NS);
+        self.looked_ns = now;
+        self.for_ns
+    }
+}
+
 /// Requests that are under way and do not move: the peer has no receives left for numbers that come with writes, and its device says so (RNR)
 /// as long as it lives.
 #[derive(Default)]
@@ -50,27 +71,22 @@ pub(super) struct Stuck {
     last: u64,
     /// and the peer had given so many answers.
     answers: u32,
-    /// Looked at last then,
-    looked_ns: u64,
-    /// and in vain for so long.
-    for_ns: u64,
+    /// Since then it was looked at in vain.
+    vain: InVain,
     /// When the peer was asked last.
     asked_ns: u64,
 }
 
 impl Stuck {
     /// How long the first request that is under way has been so for certain, while the peer has given no answer; 0: nothing is, or something
-    /// has moved since this was asked last. Only time in which somebody looks counts: a program that computes takes no completions and asks
-    /// the peer for no word. Of the requests the number of those that have completed, and of those posted.
+    /// has moved since this was asked last. Of the requests the number of those that have completed, and of those posted.
     fn lasts(&mut self, (completed, last): (u64, u64), answers: u32, now: u64) -> u64 {
         // Where all that was posted then has completed, what is under way now was posted since.
         if completed >= last.min(self.last) || completed != self.completed || answers != self.answers {
-            *self = Stuck { completed, last, answers, looked_ns: now, for_ns: 0, asked_ns: 0 };
+            *self = Stuck { completed, last, answers, vain: InVain::since(now), asked_ns: 0 };
             return 0;
         }
-        self.for_ns += now.saturating_sub(self.looked_ns).min(LOOK_NS);
-        self.looked_ns = now;
-        self.for_ns
+        self.vain.look(now)
     }
 }
 
@@ -253,7 +269,7 @@ impl Link {
         let Some(home) = self.home.upgrade() else { return true };
         // A silent device is noticed by ours before that.
         let patience_ns = home.patience_ns.max(self.limits.silence_ns);
-        if stuck_ns > patience_ns + STUCK_NS {
+        if posted.stuck.asked_ns != 0 && stuck_ns > patience_ns + STUCK_NS {
             let seconds = patience_ns as f64 / 1e9;
             let why = if self.limits.is_driven {
                 let cause = home.why_silent(self.card.get());
