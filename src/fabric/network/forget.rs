@@ -274,7 +274,7 @@ impl Shared {
         drop(posted);
         // What was received since the connection went is acknowledged over another one: nobody else would ever make it.
         if is_kept && self.hooks.get().is_some_and(|hooks| (hooks.owes)(link)) {
-            self.want(link);
+            link.is_there();
         }
         due
     }

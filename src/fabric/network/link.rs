@@ -297,11 +297,21 @@ impl Link {
     /// Can something be posted without a wait for the connection? If there is none it is asked for, so that there is one later. Where nothing
     /// goes any more the answer is yes: whoever posts is told why.
     pub fn is_there(&self) -> bool {
+        self.is_there_or_wanted(|| self.try_lock())
+    }
+    /// Asks for the connection if there is none, also where another thread has its lock for a moment.
+    pub fn ask_for_it(&self) {
+        self.is_there_or_wanted(|| Some(self.lock()));
+    }
+    #[inline]
+    fn is_there_or_wanted<'a>(&'a self, lock: impl FnOnce() -> Option<MutexGuard<'a, Posted>>) -> bool {
         if !self.is_up()
             && self.failure().is_none()
             && let Some(home) = self.home.upgrade()
         {
-            home.want(self);
+            if let Some(mut posted) = lock() {
+                home.want(self, &mut posted);
+            }
             return false;
         }
         true

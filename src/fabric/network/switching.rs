@@ -332,8 +332,7 @@ impl Shared {
         let result = with(&mut posted.switch, from);
         posted.switch.began_ns = now;
         posted.hand.retire();
-        let outcome = posted.hand.want();
-        self.take(link, &mut posted, outcome, None);
+        self.want(link, &mut posted);
         drop(posted);
         self.advance(link);
         Some(result)

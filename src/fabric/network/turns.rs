@@ -73,19 +73,16 @@ struct After {
 
 impl Shared {
     /// The connection is to be made; nobody waits for it here.
-    pub(super) fn want(&self, link: &Link) {
-        if let Some(mut posted) = link.try_lock() {
-            let outcome = posted.hand.want();
-            self.take(link, &mut posted, outcome, None);
-        }
+    pub(super) fn want(&self, link: &Link, posted: &mut Posted) {
+        let outcome = posted.hand.want();
+        self.take(link, posted, outcome, None);
     }
 
     /// The thread of a caller waits for the connection: does what can be done, then pauses for a moment.
     pub(super) fn wait_for(&self, link: &Link) {
         let outcome = {
             let mut posted = link.lock();
-            let outcome = posted.hand.want();
-            self.take(link, &mut posted, outcome, None);
+            self.want(link, &mut posted);
             posted.hand.is_up()
         };
         self.check_device(link);

@@ -171,20 +171,22 @@ impl Endpoint {
     pub fn say_broken_remote(&self, context: &Context, dead: u32) {
         let hears = |rank: u32| how_lost(dead) != 0 || rank != dead;
         // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
-        let lanes = self.lanes.hold_remote(|lane, _| lane.comm() == context.handle && hears(lane.world));
+        let mut lanes = self.lanes.hold_remote(|lane, _| lane.comm() == context.handle && hears(lane.world));
         // And those who wait for this rank, which has had nothing for them so far. Who is just being forgotten hears of it if it is not.
         let (has_lane, number) =
             (|rank: u32| lanes.iter().any(|lane| lane.world == rank), u64::from(context.place.epoch));
         let mut others = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
-        let waits = |link: &Link| link.open_window(number, 0).is_some();
+        let waits = |link: &Link| link.open_window(number, 0).is_some() && !has_left(link);
         others.retain(|link| hears(link.peer) && !has_lane(link.peer) && !link.is_closed() && waits(link));
+        // Who has finalized connects to nobody.
+        lanes.retain(|lane| !lane.remote().has_left());
         // Connections that are not there are all asked for first, and waited for together no longer than for one. Who is late then hears of it when
         // its connection comes about.
         let links = lanes.iter().map(|lane| &lane.remote().link).chain(&others);
-        links.for_each(|link| _ = link.is_there());
+        links.for_each(|link| link.ask_for_it());
         let until = now_ns() + (self.config.attach_s * 1e9) as u64;
         let comes_up = |link: &Link| {
-            link.until_up(|| now_ns() < until);
+            link.until_up(|| now_ns() < until && !has_left(link));
             link.is_up()
         };
         lanes.iter().filter(|lane| comes_up(&lane.remote().link)).for_each(|lane| _ = lane.remote().say_broken(dead));
@@ -209,7 +211,8 @@ impl Endpoint {
         // In the life in the world it also stands who is lost for another communicator, and may only be late. Nothing waits here for a
         // connection, which is the thread's that makes them: it is said when that is there.
         let is_said = || link.open_window(number, 0).is_none_or(|page| page.has_told(dead));
-        if (epoch != WORLD.epoch || how_lost(dead) != 0 || self.is_dead(dead)) && !is_said() && link.is_there() {
+        let is_of_it = epoch != WORLD.epoch || how_lost(dead) != 0 || self.is_dead(dead);
+        if is_of_it && !is_said() && !has_left(link) && link.is_there() {
             self.say_broken_to(link, epoch, dead);
         }
     }
@@ -217,16 +220,24 @@ impl Endpoint {
     /// The same by a lane of which this side has nothing but the windows, if the peer has made them known.
     fn say_broken_to(&self, link: &Arc<Link>, epoch: u32, dead: u32) {
         let number = u64::from(epoch);
-        let windows = [link.open_window(number, 0), link.open_window(number, FIRST_CHUNK + 1)];
-        if let ([Some(page), Some(fronts)], Some(fabric), Some(card)) = (windows, self.fabric_here(), link.card.get()) {
+        let say = || {
+            let windows = [link.open_window(number, 0), link.open_window(number, FIRST_CHUNK + 1)];
+            let ([Some(page), Some(fronts)], Some(fabric), Some(card)) = (windows, self.fabric_here(), link.card.get())
+            else {
+                return true;
+            };
             // Before: a connection that comes about on the way asks for it.
             page.tells(dead);
-            let remote =
-                Remote::of(fabric, *card, number, (link.clone(), [page.clone(), fronts]), self.config.attach_s);
-            if !remote.say_broken(dead) {
-                // It is late. When it answers it hears of it.
-                page.has_not_told();
+            let lane = (link.clone(), [page.clone(), fronts]);
+            Remote::of(fabric, *card, number, lane, self.config.attach_s).say_broken(dead) || {
+                page.has_not_told(dead);
+                false
             }
+        };
+        // Who is late hears of it when it answers. If it has answered meanwhile, the thread that made the connection may have relied on this one:
+        // both have the lock of the link's windows in between, so either that one sees that nothing is told, or this one the connection.
+        if !say() && link.open_window(number, 0).is_some() && link.is_up() {
+            say();
         }
     }
 

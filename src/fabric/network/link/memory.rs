@@ -72,9 +72,9 @@ impl Window {
     pub fn tells(&self, lost: u32) {
         self.told.store(u64::from(lost) + 1, Ordering::Relaxed);
     }
-    /// It could not be told.
-    pub fn has_not_told(&self) {
-        self.told.store(0, Ordering::Relaxed);
+    /// It could not be told of this loss; of another it may have been.
+    pub fn has_not_told(&self, lost: u32) {
+        let _ = self.told.compare_exchange(u64::from(lost) + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
     /// Has it been?
     pub fn has_told(&self, lost: u32) -> bool {
