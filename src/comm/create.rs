@@ -227,7 +227,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     };
     let place = context.place;
     let said = ep.say_life(place, Life::Freed);
-    ep.any_source.forget(context, &unused);
+    ep.any_source.forget(ep, context, &unused);
     let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
     named::give(comm, "");

@@ -2,6 +2,7 @@ use crate::ranks::calls::*;
 use crate::ranks::{Job, story};
 use fmpl::ffi::c::*;
 use fmpl::launch::embedded::End;
+use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 pub fn use_() {
@@ -93,18 +94,56 @@ fn any_source_under_way(young: i32, peer: i32) {
     ok(fmpl_mcast_irecv_cancel(young));
 }
 
-/// Rank 0 waits until a multicast is complete, whose member frees the communicator instead of receiving it.
-fn freed_before_a_multicast() {
-    let (data, left, mut ticket) = ([9u8; 3000], dup(WORLD), 0);
-    let member = 1u64 << 1;
-    let mut me = -1;
-    ok(fmpl_comm_rank(WORLD, (&mut me).into()));
+/// A multicast of 3000 bytes on a communicator, to the members with these bits.
+fn multicast(comm: i32, members: u64) -> u64 {
+    let (data, mut ticket) = ([9u8; 3000], 0);
+    // SAFETY: so many bytes, which are copied, since they are few; a word of bits for few ranks.
+    ok(unsafe { fmpl_mcast(data.as_ptr().cast(), data.len(), &members, comm, (&mut ticket).into()) });
+    ticket
+}
+
+/// Rank 0 waits, or asks, until a multicast is complete whose member has freed the communicator. Many times: the spool is whole afterwards. `other`:
+/// is a member too, comes afterwards, and hears that it was given up.
+fn freed_before_a_multicast(other: Option<i32>) {
+    on(WORLD);
+    let (me, left) = (rank(), dup(WORLD));
+    let frees = other.map_or(1, |other| other + 1);
+    let bits = other.map_or(0, |other| 1 << other) | 1u64 << frees;
     if me == 0 {
-        // SAFETY: so many bytes, which stay until the multicast is over; a word of bits for few ranks.
-        ok(unsafe { fmpl_mcast(data.as_ptr().cast(), data.len(), &member, left, (&mut ticket).into()) });
-        let code = fmpl_mcast_wait(ticket);
-        fails(code, PEER);
-        assert!(last_error().contains("rank 1 has freed the communicator"), "{}", last_error());
+        // Buffered, and of fewer bytes than are sent.
+        // SAFETY: a null buffer.
+        ok(unsafe { fmpl_comm_sendbuf_set(left, null_mut(), 64 << 10, 0) });
+    }
+    for round in (0..40).filter(|_| me != frees) {
+        if me == 0 {
+            let (ticket, mut done) = (multicast(left, bits), 0);
+            let code = match round % 2 {
+                0 => fmpl_mcast_wait(ticket),
+                _ => loop {
+                    let code = fmpl_mcast_test(ticket, (&mut done).into());
+                    assert_eq!(done, 0, "nobody has it");
+                    if code != 0 {
+                        break code;
+                    }
+                },
+            };
+            fails(code, PEER);
+            assert!(last_error().contains(&format!("rank {frees} has freed the communicator")), "{}", last_error());
+            if let Some(other) = other {
+                send(&[1], other, 2);
+                recv(&mut [0], other, 2);
+            }
+        } else if Some(me) == other {
+            let (mut got, mut size, mut master) = ([0u8; 3000], 0, 0);
+            recv(&mut [0], 0, 2);
+            // SAFETY: so many bytes.
+            let code = unsafe {
+                fmpl_mcast_recv(got.as_mut_ptr().cast(), got.len(), left, (&mut size).into(), (&mut master).into())
+            };
+            fails(code, PEER);
+            assert!(last_error().contains("was given up"), "{}", last_error());
+            send(&[1], 0, 2);
+        }
     }
     free(left);
 }
@@ -185,7 +224,11 @@ pub fn is_wrong() {
     assert_eq!(got, data);
     isend_wait(peer, 3);
     any_source_under_way(young, peer);
-    freed_before_a_multicast();
+    freed_before_a_multicast(None);
+    if ranks > 2 {
+        freed_before_a_multicast(Some(1));
+    }
+    on(young);
     barrier();
     // What was sent before its sender freed is received after; then the sender has left.
     if rank() == 0 {

@@ -119,6 +119,8 @@ pub struct AnySource {
     lent: Mutex<Vec<Lent>>,
     /// Blocks of multicasts whose end nobody asks for.
     unasked: Mutex<std::collections::VecDeque<BlockRef>>,
+    /// When the wait for a multicast looks next whether members have freed the communicator.
+    looks: Mutex<Vec<(BlockRef, u64)>>,
 }
 
 /// The remote rings of this process. Those of freed communicators are used again: one that a sender may still know stays registered.
@@ -139,6 +141,8 @@ struct Lent {
 struct Left {
     group: Group,
     place: Place,
+    /// Blocks of its multicasts whose end nobody asks for.
+    blocks: Vec<BlockRef>,
 }
 
 /// A communicator, as far as this domain needs to know it.
@@ -200,6 +204,7 @@ impl AnySource {
             named: AtomicU64::new(0),
             lent: Mutex::default(),
             unasked: Mutex::default(),
+            looks: Mutex::default(),
         })
     }
 
@@ -261,7 +266,7 @@ impl AnySource {
     /// This process has freed a communicator: it uses none of its rings any more, but other members may still send into its own. The
     /// rings' memory, and the units that say where they lie, are free for another communicator when none of them can
     /// ([`AnySource::sweep`]).
-    pub fn forget(&self, context: &Context, unused: &Unused) {
+    pub fn forget(&self, ep: &Endpoint, context: &Context, unused: &Unused) {
         let of = |key: Key| (key.0 >> 32) as u32 as i32 == context.handle;
         self.told_at().retain(|inc| inc.comm != context.handle);
         self.outgoing.remove(of, unused);
@@ -271,15 +276,21 @@ impl AnySource {
         let gone: Vec<_> = rings.used.extract_if(.., |(key, _)| key.0 == number).collect();
         rings.spare.extend(gone.into_iter().map(|(_, ring)| ring));
         drop(rings);
-        self.left().push(Left { group: context.group.clone(), place: context.place });
+        let blocks = multicast::take_of(ep, context);
+        self.left().push(Left { group: context.group.clone(), place: context.place, blocks });
     }
 
     /// Gives back what belonged to communicators that all members have freed by now.
     pub fn sweep(&self, ep: &Endpoint) -> Result<()> {
-        let over = |left: &mut Left| left.group.members().all(|rank| ep.has_freed(rank, left.place));
+        multicast::sweep(ep);
+        let over = |left: &mut Left| {
+            left.blocks.retain(|block| !multicast::is_done(ep, *block));
+            left.group.members().all(|rank| ep.has_freed(rank, left.place))
+        };
         let over: Vec<Left> = self.left().extract_if(.., over).collect();
         over.into_iter()
             .map(|left| {
+                left.blocks.iter().for_each(|block| _ = ep.spool.give_back(*block));
                 let (at, bytes) = ring::rings_of(left.place.unit, left.place.units);
                 let punched = ep.region.punch(at, bytes);
                 ep.contexts.give_back(left.place);

@@ -26,6 +26,7 @@
 //! | `record` | the block and the tree |
 //! | `member` | the members' part |
 //! | `chunks`, `spread` | how long data goes through the block; on which cores |
+//! | `given_up` | blocks whose end nobody asks for |
 //! | `early` | what tells of multicasts before it is asked for |
 //! | `wide`, `note` | from node to node: what is shared, tells, acknowledges |
 //! | `forms`, `pieces`, `gather` | the ways from node to node; a message piece by piece, and in parts |
@@ -35,6 +36,7 @@ mod chunks;
 mod early;
 mod forms;
 mod gather;
+mod given_up;
 mod held;
 mod holder;
 mod member;
@@ -47,15 +49,17 @@ mod wide;
 
 use chunks::{CHUNK, Chunks};
 pub(in crate::p2p::any_source) use early::Early;
+use given_up::{give_up, leave};
 pub(in crate::p2p::any_source) use held::Held;
 pub(in crate::p2p) use record::members;
 use record::{ACKED, ENTERED, Record, Shared, Told};
-use waiting::{Complete, ForRoom};
+use waiting::{Complete, ForRoom, of_the_freed};
 
 #[cfg(loom)]
 pub use record::MulticastBlock;
 
 pub(super) use early::{News, take as take_news};
+pub(super) use given_up::{is_done, sweep, take_of};
 pub(super) use member::{follow_news, incoming};
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
@@ -233,21 +237,6 @@ fn place(ep: &'static Endpoint, comm: i32, data: Run, records: usize, may_stay: 
     Ok(Place { block: take(ep, comm, all, all)?, stays: false })
 }
 
-/// A multicast whose end nobody asks for: its block is given back in passing, by the multicasts that follow.
-fn leave(ep: &Endpoint, block: BlockRef) {
-    let mut unasked = ep.any_source.unasked.lock().unwrap_or_else(|e| e.into_inner());
-    unasked.push_back(block);
-    // Several go for each that comes, and those that stay make room for others' turns.
-    for _ in 0..unasked.len().min(4) {
-        let Some(oldest) = unasked.pop_front() else { break };
-        if ep.spool.is_done(oldest) {
-            give_back(ep, oldest);
-        } else if ep.spool.is_held(oldest) {
-            unasked.push_back(oldest);
-        }
-    }
-}
-
 /// A block for a multicast; waits for room in standard and synchronous mode.
 fn take(ep: &'static Endpoint, comm: i32, bytes: usize, charge: usize) -> Result<BlockRef> {
     let budget = ep.spool.budget(comm);
@@ -333,7 +322,8 @@ pub fn multicasts_sent() -> Result<u64> {
     Ok(endpoint()?.any_source.multicasts.load(Ordering::Relaxed))
 }
 
-/// Is the multicast complete: has every member its data? `Peer`: a member has died without, and nobody will use the buffer any more.
+/// Is the multicast complete: has every member its data? `Peer`: a member has died or freed the communicator without, and nobody will use the
+/// buffer any more.
 pub fn mcast_test(ticket: u64) -> Result<bool> {
     let ep = endpoint()?;
     let block = check_ticket(ep, ticket)?;
@@ -343,8 +333,11 @@ pub fn mcast_test(ticket: u64) -> Result<bool> {
         give_back(ep, block);
         return Ok(true);
     }
-    match of_the_dead(ep, block) {
-        Some(e) if withdraw(ep, block) => Err(e),
+    match of_the_dead(ep, block).or_else(|| of_the_freed(ep, block)) {
+        Some(e) if withdraw(ep, block) => {
+            give_up(ep, block);
+            Err(e)
+        }
         _ => Ok(false),
     }
 }
@@ -363,6 +356,7 @@ pub fn mcast_wait(ticket: u64) -> Result<()> {
             while !withdraw(ep, block) {
                 crate::base::thread::yield_core();
             }
+            give_up(ep, block);
             return Err(e);
         }
     }

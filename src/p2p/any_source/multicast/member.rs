@@ -145,7 +145,9 @@ fn follow(ep: &'static Endpoint, context: &Context, inc: &Incoming, told: Told, 
     let read = if record.withdrawn.load(Ordering::SeqCst) != 0 {
         Err(error!(
             Code::Peer,
-            "rank {}: a multicast of rank {} was given up: another member has died", ep.rank, told.master
+            "rank {}: a multicast of rank {} was given up: another member has died or freed the communicator",
+            ep.rank,
+            told.master
         ))
     } else {
         fetch(ep, &shared, told, number, (address, followed), to)

@@ -22,7 +22,7 @@ of_atomics! { Record:
         pub(super) words: AtomicU32,
         /// Members.
         pub(super) count: AtomicU32,
-        /// 1: the master has given up, since a member has died; who has not entered must not.
+        /// 1: the master has given up, since a member has died or freed the communicator; who has not entered must not.
         pub(super) withdrawn: AtomicU32,
         /// The master's sleep byte.
         pub(super) asleep: AtomicU32,
@@ -183,6 +183,24 @@ impl<'a> Shared<'a> {
         }
         false
     }
+
+    /// Have the members that have acknowledged, by their numbers, passed that on as far as it goes, while others have not? Then they touch the
+    /// block no more.
+    pub(super) fn is_passed_on(&self, acked: &[bool]) -> bool {
+        let count = self.count as u32;
+        let mut whole = vec![false; self.count];
+        // Children have higher numbers.
+        for number in (0..count).rev() {
+            let open = children(number, count).filter(|child| !whole[*child as usize]).count();
+            let open = open as u32 + u32::from(!acked[number as usize]);
+            // SYNC POINT: pairs with the chain in `acknowledge`: they have read before.
+            if self.pending(number).load(Ordering::Acquire) != open {
+                return false;
+            }
+            whole[number as usize] = open == 0;
+        }
+        !whole.first().is_some_and(|whole| *whole)
+    }
 }
 
 /// A multicast's block as models use it: data in chunks, and the tree of acknowledgements.
@@ -227,6 +245,28 @@ pub(super) const ACKED: usize = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of what members have acknowledged, in any order, all is passed on when each has done its part, and not while one of them is on its way.
+    #[test]
+    fn who_has_passed_on_is_known() {
+        for count in 1..=6u32 {
+            for set in 0..1u32 << count {
+                let bytes = BLOCK_HEADER + Shared::bytes(1, count as usize);
+                let mut memory = vec![0u128; bytes.div_ceil(16) + 8];
+                let at = memory.as_mut_ptr().cast::<u8>();
+                // SAFETY: so many bytes from a multiple of 64 on, of atomic numbers, as long as this goes.
+                let block = unsafe { Run::new(at.add(at.align_offset(64)), bytes) };
+                let shared = Shared::begin(block, 0, 0, &[(1 << count) - 1]);
+                let acked: Vec<bool> = (0..count).map(|n| set >> n & 1 == 1).collect();
+                assert_eq!(shared.is_passed_on(&acked), set == 0, "of {count}: {set:b}");
+                for n in (0..count).filter(|n| set >> n & 1 == 1) {
+                    assert!(!shared.is_passed_on(&acked), "of {count}: {set:b} before {n}");
+                    shared.acknowledge(n, n);
+                }
+                assert_eq!(shared.is_passed_on(&acked), set + 1 != 1 << count, "of {count}: {set:b}");
+            }
+        }
+    }
 
     /// In stage i of s, whoever has the data sends to number + 2^(s-i).
     #[test]

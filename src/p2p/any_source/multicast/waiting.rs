@@ -87,16 +87,19 @@ impl Scene for Complete {
     }
 }
 
-/// The error of a multicast on a node of which a member has freed the communicator without its data. Of other nodes it is not known.
-fn of_the_freed(ep: &Endpoint, block: BlockRef) -> Option<Error> {
+/// The error of a multicast on a node of which a member has freed the communicator without its data. Of other nodes it is not known. Looks now
+/// and then only.
+pub(super) fn of_the_freed(ep: &Endpoint, block: BlockRef) -> Option<Error> {
     let shared = own(ep, block).filter(|shared| shared.extra == 0 && !has_strangers(ep, shared))?;
     let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32)?;
+    if context.handle == crate::p2p::COMM_WORLD || !ep.any_source.is_time_to_look(ep, block) {
+        return None;
+    }
     let has_freed = |rank: u32| {
         let world = context.group.world_rank(rank);
         world != ep.rank && ep.known(world).is_some() && ep.has_freed(world, context.place)
     };
-    let is_world = context.handle == crate::p2p::COMM_WORLD;
-    let gone = members(&shared.members()).find(|r| !is_world && !shared.has(ACKED, *r) && has_freed(*r))?;
+    let gone = members(&shared.members()).find(|r| !shared.has(ACKED, *r) && has_freed(*r))?;
     // What it had of the multicast comes before that.
     if is_complete(ep, block) || shared.has(ACKED, gone) {
         return None;
