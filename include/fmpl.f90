@@ -1887,8 +1887,9 @@ type, bind(C) :: fmpl_request
 
   !> Waits until every member of a multicast has its data; the buffer may then be changed.
   !! @param ticket what fmpl_mcast gave.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PEER when a member has died without; FMPL_ERR_REQUEST for what is
-  !!     no ticket.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PEER when a member has died or, on this node, freed the
+  !!     communicator without: the multicast is given up, its ticket is over, and members that have not begun
+  !!     to receive it get FMPL_ERR_PEER; FMPL_ERR_REQUEST for what is no ticket.
   interface
     subroutine fmpl_mcast_wait(ticket, ier) bind(C, name="fmpl_mcast_wait_")
       import :: c_int, c_int64_t, c_ptr, c_double

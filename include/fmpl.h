@@ -1209,8 +1209,9 @@ int fmpl_mcast(const void *buf, size_t size, const uint64_t *members, fmpl_comm 
  * Waits until every member of a multicast has its data; the buffer may then be changed.
  *
  * @param[in] ticket what fmpl_mcast gave.
- * @return FMPL_SUCCESS, or: FMPL_ERR_PEER when a member has died without; FMPL_ERR_REQUEST for what is no
- *     ticket.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_PEER when a member has died or, on this node, freed the communicator
+ *     without: the multicast is given up, its ticket is over, and members that have not begun to receive it
+ *     get FMPL_ERR_PEER; FMPL_ERR_REQUEST for what is no ticket.
  */
 int fmpl_mcast_wait(uint64_t ticket);
 

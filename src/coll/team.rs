@@ -109,7 +109,7 @@ variants! {
         Calls = 7,
         /// What a member has said is not what it wrote: some member has damaged the shared memory.
         Damaged = 8,
-        /// A rank could not do its part, for want of memory or the like; its number in the world follows.
+        /// A rank could not do its part, for want of memory or the like. In no word: there it is [`Reason::Elsewhere`] with [`UNABLE`] in the rank's number.
         Unable = 9,
     }
 }

@@ -222,7 +222,9 @@ calls! {
     ///
     /// * ticket: what `fmpl_mcast` gave.
     ///
-    /// Returns: `FMPL_ERR_PEER` when a member has died without; `FMPL_ERR_REQUEST` for what is no ticket.
+    /// Returns: `FMPL_ERR_PEER` when a member has died or, on this node, freed the communicator without: the multicast is
+    /// given up, its ticket is over, and members that have not begun to receive it get `FMPL_ERR_PEER`;
+    /// `FMPL_ERR_REQUEST` for what is no ticket.
     fn fmpl_mcast_wait(ticket: u64) = multicast::mcast_wait(ticket);
 
     /// Tells whether every member of a multicast has its data.

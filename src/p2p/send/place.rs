@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::error::error;
 use crate::fabric::shm::region::SPOOL_WINDOW;
+use crate::lane::record::PostingKind;
 
 /// The longest message that all of the spool's window can hold, with what stands before it.
 const LONGEST: usize = SPOOL_WINDOW - (64 << 10);
@@ -117,10 +118,16 @@ impl Sender {
 
     #[cold]
     fn too_long(&self) -> Error {
+        let posting = self.lane.remote().and_then(|remote| remote.posting(self.slot, self.seq));
+        let (why, advice) = match posting {
+            Some(posting) if posting.kind() == PostingKind::Contiguous as u8 => {
+                ("no device can write where it is received", "send it in parts")
+            }
+            _ => ("it is received in pieces, or on any index", "receive it as one run, on its index"),
+        };
         error!(
             Code::Memory,
-            "rank {}: send of {} bytes to {}: it is received in pieces, so it goes through the spool, which has room for {LONGEST} bytes at \
-             most; receive it as one run",
+            "rank {}: send of {} bytes to {}: {why}, so it goes through the spool, which has room for {LONGEST} bytes at most; {advice}",
             self.ep.rank,
             self.len,
             self.lane.name(self.index())
