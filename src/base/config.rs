@@ -16,6 +16,9 @@ use crate::base::tuning::{self, Distance, Given};
 pub use table::Config;
 pub use ways::*;
 
+/// Bytes that the spool of a job or a communicator can have.
+pub const SPOOL_MOST: usize = 8 << 30;
+
 /// One row of the table of settings.
 pub struct Setting {
     /// The environment variable.

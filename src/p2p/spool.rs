@@ -16,9 +16,11 @@ mod budget;
 mod pages;
 
 use crate::base::record::{Record, of_atomics};
+use static_assertions::const_assert;
 use std::cell::Cell;
 
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::base::config::SPOOL_MOST;
 use crate::base::error::{Code, Result, error};
 use crate::base::log::{Level, tell};
 use crate::base::run::Run;
@@ -35,6 +37,8 @@ pub(super) const PAGE: usize = if cfg!(loom) { 1024 } else { 64 * 1024 };
 const SMALLEST: usize = 256;
 const CLASSES: usize = if cfg!(loom) { 3 } else { 8 };
 const PAGES: usize = SPOOL_WINDOW / PAGE;
+// As many pages are opened as twice the limits need.
+const_assert!(SPOOL_MOST == SPOOL_WINDOW / 2);
 const BLOCKS_IN_PAGE: usize = PAGE / SMALLEST;
 
 /// Of fewer pages of a class none are looked through for blocks that are done.
@@ -186,8 +190,8 @@ impl Spool {
 
     /// Sets limit and time-out, of the job or of a communicator, which has its own from then on.
     pub fn set(&self, comm: Option<i32>, limit: usize, timeout_ms: i32) -> Result<()> {
-        if limit > SPOOL_WINDOW / 2 {
-            return Err(error!(Code::Memory, "a spool of {limit} bytes; the most is {}", SPOOL_WINDOW / 2));
+        if limit > SPOOL_MOST {
+            return Err(error!(Code::Memory, "a spool of {limit} bytes; the most is {SPOOL_MOST}"));
         }
         self.budget_at(comm.map_or(0, |c| 1 + (c as usize & (COMMUNICATORS - 1)))).set(limit, timeout_ms);
         self.widen();

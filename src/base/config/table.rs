@@ -82,7 +82,7 @@ settings! {
 
     /// the size of the spool when fmpl_sendbuf_set was not called
     spool_bytes FMPL_SPOOL: usize = 16 << 20, "16M", "bytes, with k, M or G, up to 8G",
-        |v| bytes(v).filter(|n| *n <= 8 << 30);
+        |v| bytes(v).filter(|n| *n <= SPOOL_MOST);
 
     /// how long a send waits for its receive before it buffers, when fmpl_sendbuf_set was not called
     timeout_ms FMPL_TIMEOUT: i32 = 10, "10", "milliseconds, 0 = buffered, -1 = synchronous", |v| within(v, -1..);
