@@ -11,6 +11,8 @@ use crate::ranks::{Job, Nodes, story};
 fn without_addresses<T>(done: impl FnOnce() -> T) -> T {
     let pages = std::fs::read_to_string("/proc/self/statm").expect("what this process has");
     let pages: u64 = pages.split(' ').next().and_then(|n| n.parse().ok()).expect("pages");
+    // SAFETY: no memory.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a place of ours.
     assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut before) }, 0);
@@ -18,7 +20,7 @@ fn without_addresses<T>(done: impl FnOnce() -> T) -> T {
         // SAFETY: no memory.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, limit) }, 0);
     };
-    set(&libc::rlimit { rlim_cur: pages * 4096 + (128 << 10), ..before });
+    set(&libc::rlimit { rlim_cur: pages * page + (128 << 10), ..before });
     let result = done();
     set(&before);
     result

@@ -106,6 +106,12 @@ fn copies_around_a_stop(stops: impl Fn(&str)) {
     }
 }
 
+/// Is a process stopped?
+fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
+}
+
 pub fn stopped_for_long() {
     let stop = Duration::from_millis(if long() { 5000 } else { 900 });
     for moment in MOMENTS {
@@ -114,16 +120,12 @@ pub fn stopped_for_long() {
             let job = job.settings("FMPL_ATTACH_TIMEOUT=0.2 FMPL_STALL=0.3 FMPL_TIMEOUT=1");
             let running = job.launcher().start().unwrap();
             let (pid, over, began) = (running.pids()[1], AtomicBool::new(false), Instant::now());
-            let is_stopped = || {
-                let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-                stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
-            };
             let (outcome, stopped) = std::thread::scope(|scope| {
                 let waker = scope.spawn(|| {
-                    while !is_stopped() && !over.load(Ordering::Acquire) {
+                    while !is_stopped(pid) && !over.load(Ordering::Acquire) {
                         std::thread::sleep(Duration::from_millis(1));
                     }
-                    let stopped = is_stopped();
+                    let stopped = is_stopped(pid);
                     std::thread::sleep(stop);
                     // SAFETY: no memory; the pid is the rank's until the job has been waited for, and that it does not do before this.
                     unsafe { libc::kill(pid, libc::SIGCONT) };
@@ -146,44 +148,53 @@ pub fn stopped_for_long() {
     println!("  stopped for {:.1} s in: {}; every job went on", stop.as_secs_f64(), MOMENTS.join(", "));
 }
 
-/// The peers go on after so many seconds.
-const STOPPED_FOR: u64 = 25;
+/// The peers go on after so long if rank 0 is not done before: less than it takes to wait for one after the other.
+const STOPPED_FOR: Duration = Duration::from_secs(25);
 
 /// Ranks 0 and 8 on one node, seven others on nodes of their own, with which rank 0 has lanes, but few of them are connected. They are stopped, and 8
-/// dies: rank 0 waits no longer for all whom it tells of that than for one.
+/// dies: rank 0 waits no longer for all whom it tells of that than for one, and none of them has gone on before.
 pub fn tells_many_late() {
     init(1);
-    let (me, own, mut got) = (rank(), dup(WORLD), [0; 8]);
+    let (own, mut got) = (dup(WORLD), [0; 8]);
     on(own);
-    match me {
-        0 => {
-            for peer in 1..8 {
+    if rank() != 0 {
+        recv(&mut got, 0, 0);
+        send(&u64::from(std::process::id()).to_ne_bytes(), 0, 0);
+        // Somewhere in here this process is stopped, or killed.
+        recv(&mut got, 0, 0);
+        assert_eq!(fmpl::ffi::c::fmpl_barrier(own), PEER, "{}", last_error());
+    } else {
+        let pids: Vec<i32> = (1..9)
+            .map(|peer| {
                 send(&[1; 8], peer, 0);
                 recv(&mut got, peer, 0);
-            }
-            sleep_ms(1000);
+                u64::from_ne_bytes(got) as i32
+            })
+            .collect();
+        // SAFETY: no memory; the pids are the ranks' until the job is over.
+        let signal = |pid: &i32, signal| assert_eq!(unsafe { libc::kill(*pid, signal) }, 0);
+        let (late, victim) = (&pids[..7], pids[7]);
+        late.iter().for_each(|pid| signal(pid, libc::SIGSTOP));
+        while !late.iter().all(|pid| is_stopped(*pid)) {
+            sleep_ms(1);
+        }
+        signal(&victim, libc::SIGKILL);
+        let (went_on, (told, is_told)) = (AtomicBool::new(false), std::sync::mpsc::channel());
+        std::thread::scope(|scope| {
+            let went_on = &went_on;
+            scope.spawn(move || {
+                went_on.store(is_told.recv_timeout(STOPPED_FOR).is_err(), Ordering::Release);
+                late.iter().for_each(|pid| signal(pid, libc::SIGCONT));
+            });
             let since = Instant::now();
             fails(fmpl::ffi::c::fmpl_barrier(own), PEER);
             let text = last_error();
             assert!(text.contains("rank 8 has died"), "{text}");
-            assert!(since.elapsed() < Duration::from_secs(STOPPED_FOR - 5), "it waits for one after the other");
+            assert!(!went_on.load(Ordering::Acquire), "it waits for one after the other");
             println!("told after {:.1} s", since.elapsed().as_secs_f64());
-        }
-        8 => {
-            sleep_ms(800);
-            // SAFETY: ends this process.
-            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-        }
-        _ => {
-            recv(&mut got, 0, 0);
-            send(&got, 0, 0);
-            sleep_ms(500);
-            let wakes = format!("sleep {STOPPED_FOR}; kill -CONT {}", std::process::id());
-            let mut waker = std::process::Command::new("sh").args(["-c", &wakes]).spawn().expect("a shell");
-            stop_myself();
-            waker.wait().expect("the shell's end");
-            assert_eq!(fmpl::ffi::c::fmpl_barrier(own), PEER, "{}", last_error());
-        }
+            told.send(()).expect("the thread waits for it");
+        });
+        (1..8).for_each(|peer| send(&[1; 8], peer, 0));
     }
     println!("well");
     let _ = try_finalize();
