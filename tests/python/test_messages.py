@@ -183,7 +183,8 @@ def test_errors_name_whom(job):
     error = fails(Code.RANK, world.send, b"", 7, 3)
     assert (error.rank, error.peer, error.index) == (world.rank, 7, 3) and "7" in str(error)
     for peer in (-1, -2, -5):
-        assert f"peer {peer}" in str(fails(Code.RANK, world.send, b"", peer))
+        error = fails(Code.RANK, world.send, b"", peer)
+        assert f"peer {peer}" in str(error) and error.rank == world.rank
         assert f"peer {peer}" in str(fails(Code.RANK, world.irecv, bytearray(1), peer))
     fails(Code.INDEX, world.send, b"", other, 64)
     for index in (-1, -5):

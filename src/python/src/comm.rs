@@ -7,17 +7,18 @@ use fmpl::base::run::Run;
 use fmpl::comm::claim::{Claims, Direction};
 use fmpl::comm::requests::What;
 use fmpl::p2p::any_source::{self, Came, multicast};
-use fmpl::p2p::{self, PROC_NULL, TAG_ANY};
+use fmpl::p2p::{self, TAG_ANY};
 use fmpl::{Code, comm};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{About, raise, wrong};
+use crate::error::{raise, wrong};
 use crate::group::Group;
 use crate::life::{Thing, timeout_ms, undisturbed, wait, whole};
 use crate::loan::Loan;
 use crate::memory::{Export, Memory};
 use crate::orphans::{ORPHANS, again, settle};
+use crate::peer::{Peer, of_receive};
 use crate::request::{self, Request};
 use crate::window::SharedWindow;
 
@@ -61,33 +62,6 @@ impl Received {
     }
 }
 
-/// The other side of a message: a rank, or nobody.
-pub struct Peer(pub i32);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Peer {
-    type Error = PyErr;
-    #[inline]
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Peer> {
-        if object.is_none() {
-            return Ok(Peer(PROC_NULL));
-        }
-        // Negative numbers are no ranks; that -2 is nobody is a matter of C.
-        let negative = |rank: &i32| format!("peer {rank}: ranks count from 0, and nobody is None");
-        match object.extract::<i32>()? {
-            rank @ ..0 => Err(wrong(object.py(), Code::Rank, &negative(&rank), About::default())),
-            rank => Ok(Peer(rank)),
-        }
-    }
-}
-
-/// The index of a receive that does not wait: -1 is any index to the library, which is a call of its own here.
-pub fn of_receive(py: Python<'_>, index: i32, about: About) -> PyResult<i32> {
-    match index {
-        ..0 => Err(wrong(py, Code::Index, &format!("index {index}: indices count from 0"), about)),
-        _ => Ok(index),
-    }
-}
-
 /// The bytes of a message of any source.
 pub fn run(py: Python<'_>, memory: Memory) -> PyResult<Run> {
     let memory = memory.whole(py)?;
@@ -125,7 +99,7 @@ impl Comm {
     /// Sends a buffer. Returns when it may be changed again.
     #[pyo3(signature = (buf, dst, index=0))]
     fn send(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, dst: Peer, index: i32) -> PyResult<()> {
-        let (group, dst) = (&*self.0, dst.0);
+        let (group, dst) = (&*self.0, dst.of(py, &self.0)?);
         let about = group.about(Some(dst), Some(index));
         let _in = group.enter(py)?;
         let mut export = Export::new();
@@ -143,7 +117,7 @@ impl Comm {
     /// `Code.TRUNCATE`.
     #[pyo3(signature = (buf, src, index=0))]
     fn recv(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, src: Peer, index: i32) -> PyResult<Received> {
-        let (group, src) = (&*self.0, src.0);
+        let (group, src) = (&*self.0, src.of(py, &self.0)?);
         let about = group.about(Some(src), Some(index));
         let _in = group.enter(py)?;
         let mut export = Export::new();
@@ -160,7 +134,7 @@ impl Comm {
 
     /// Receives from any index of `src`. No order is promised between this and receives on an index.
     fn recv_any_index(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, src: Peer) -> PyResult<Received> {
-        let (group, src) = (&*self.0, src.0);
+        let (group, src) = (&*self.0, src.of(py, &self.0)?);
         let about = group.about(Some(src), None);
         let _in = group.enter(py)?;
         let mut export = Export::new();
@@ -187,7 +161,7 @@ impl Comm {
         send_index: i32,
         recv_index: i32,
     ) -> PyResult<Received> {
-        let (group, dst, src) = (&*self.0, dst.0, src.0);
+        let (group, dst, src) = (&*self.0, dst.of(py, &self.0)?, src.of(py, &self.0)?);
         let about = group.about(Some(src), Some(recv_index));
         let _in = group.enter(py)?;
         let (mut from, mut to) = (Export::new(), Export::new());
@@ -209,7 +183,7 @@ impl Comm {
     /// The bytes of the message that a receive would find now, or None. Takes nothing.
     #[pyo3(signature = (src, index=0))]
     fn probe(&self, py: Python<'_>, src: Peer, index: i32) -> PyResult<Option<usize>> {
-        let (group, src) = (&*self.0, src.0);
+        let (group, src) = (&*self.0, src.of(py, &self.0)?);
         let about = group.about(Some(src), Some(index));
         let _in = group.enter(py)?;
         let _claim = group.claim(Direction::Receive, src, index).map_err(|error| raise(py, &error, about))?;
@@ -220,7 +194,7 @@ impl Comm {
     /// Sends to whoever receives from any source on `index` of rank `dst`. These indices have nothing to do with those of `send`.
     #[pyo3(signature = (buf, dst, index=0))]
     fn send_any(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, dst: Peer, index: i32) -> PyResult<()> {
-        let (group, dst) = (&*self.0, dst.0);
+        let (group, dst) = (&*self.0, dst.of(py, &self.0)?);
         let _in = group.enter(py)?;
         ORPHANS.look();
         let mut export = Export::new();
@@ -294,7 +268,7 @@ impl Comm {
     fn isend(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, dst: Peer, index: i32) -> PyResult<Request> {
         let mut export = Box::new(Export::new());
         let Memory { layout, item, .. } = export.read(buf)?;
-        let (comm, dst) = (self.0.id, dst.0);
+        let (comm, dst) = (self.0.id, dst.of(py, &self.0)?);
         request::begin(py, &self.0, What::Send, (dst, index), (export, item), || p2p::isend(comm, layout, dst, index))
     }
 
@@ -304,7 +278,7 @@ impl Comm {
     fn irecv(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, src: Peer, index: i32) -> PyResult<Request> {
         let mut export = Box::new(Export::new());
         let Memory { layout, item, .. } = export.write(buf)?;
-        let (comm, src) = (self.0.id, src.0);
+        let (comm, src) = (self.0.id, src.of(py, &self.0)?);
         let index = of_receive(py, index, self.0.about(Some(src), Some(index)))?;
         request::begin(py, &self.0, What::Receive, (src, index), (export, item), || {
             p2p::irecv(comm, layout, src, index)
@@ -315,7 +289,7 @@ impl Comm {
     fn irecv_any_index(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, src: Peer) -> PyResult<Request> {
         let mut export = Box::new(Export::new());
         let Memory { layout, item, .. } = export.write(buf)?;
-        let (comm, src) = (self.0.id, src.0);
+        let (comm, src) = (self.0.id, src.of(py, &self.0)?);
         request::begin(py, &self.0, What::Receive, (src, TAG_ANY), (export, item), || {
             p2p::irecv(comm, layout, src, TAG_ANY)
         })
@@ -326,7 +300,7 @@ impl Comm {
     fn isend_any(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, dst: Peer, index: i32) -> PyResult<Request> {
         let mut export = Box::new(Export::new());
         let memory = export.read(buf)?;
-        let (data, comm, dst) = (run(py, memory)?, self.0.id, dst.0);
+        let (data, comm, dst) = (run(py, memory)?, self.0.id, dst.of(py, &self.0)?);
         request::begin(py, &self.0, What::SendAny, (dst, index), (export, memory.item), || {
             any_source::isend_any(comm, data, dst, index)
         })
@@ -346,7 +320,7 @@ impl Comm {
     /// Hands a loan over, or its first `nbytes` bytes. No view of it may be alive; afterwards it is the receiver's.
     #[pyo3(signature = (loan, dst, index=0, nbytes=None))]
     fn send_loan(&self, py: Python<'_>, loan: &Loan, dst: Peer, index: i32, nbytes: Option<usize>) -> PyResult<()> {
-        let (group, dst) = (&*self.0, dst.0);
+        let (group, dst) = (&*self.0, dst.of(py, &self.0)?);
         let about = group.about(Some(dst), Some(index));
         let _in = group.enter(py)?;
         let _claim = group.claim(Direction::Send, dst, index).map_err(|error| raise(py, &error, about))?;
@@ -358,7 +332,7 @@ impl Comm {
     /// loan of this rank's.
     #[pyo3(signature = (src, index=0))]
     fn recv_loan(&self, py: Python<'_>, src: Peer, index: i32) -> PyResult<Loan> {
-        let (group, src) = (&*self.0, src.0);
+        let (group, src) = (&*self.0, src.of(py, &self.0)?);
         let about = group.about(Some(src), Some(index));
         let _in = group.enter(py)?;
         let _claim = group.claim(Direction::Receive, src, index).map_err(|error| raise(py, &error, about))?;
@@ -369,7 +343,7 @@ impl Comm {
     /// Hands a loan over to whoever receives from any source on `index` of rank `dst`.
     #[pyo3(signature = (loan, dst, index=0, nbytes=None))]
     fn send_loan_any(&self, py: Python<'_>, loan: &Loan, dst: Peer, index: i32, nbytes: Option<usize>) -> PyResult<()> {
-        let (group, dst) = (&*self.0, dst.0);
+        let (group, dst) = (&*self.0, dst.of(py, &self.0)?);
         let _in = group.enter(py)?;
         ORPHANS.look();
         let comm = group.id;
@@ -476,9 +450,10 @@ impl Comm {
 
     /// The rank in `other` of the process that has `rank` here; None if it is no member.
     fn translate(&self, py: Python<'_>, rank: Peer, other: &Comm) -> PyResult<Option<i32>> {
-        let about = self.0.about(Some(rank.0), None);
+        let rank = rank.of(py, &self.0)?;
+        let about = self.0.about(Some(rank), None);
         let (_in, _there) = (self.0.enter(py)?, other.0.enter(py)?);
-        comm::comm_translate(self.0.id, rank.0, other.0.id).map_err(|error| raise(py, &error, about))
+        comm::comm_translate(self.0.id, rank, other.0.id).map_err(|error| raise(py, &error, about))
     }
 
     /// Sets the spool's size in bytes and the mode of sending of this communicator: `"buffered"`, `"synchronous"`, or milliseconds.

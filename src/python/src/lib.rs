@@ -34,6 +34,7 @@ mod life;
 mod loan;
 mod memory;
 mod orphans;
+mod peer;
 mod pending_loan;
 mod pieces;
 mod reduce;

@@ -7,12 +7,13 @@ use fmpl::comm::claim::Direction;
 use fmpl::p2p::{self, Lent, any_source};
 use pyo3::prelude::*;
 
-use crate::comm::{Comm, Peer};
+use crate::comm::Comm;
 use crate::error::{raise, wrong};
 use crate::group::{Group, OwnClaim, change};
 use crate::life::{LIFE, in_handler};
 use crate::loan::Loan;
 use crate::orphans::ORPHANS;
+use crate::peer::Peer;
 
 /// One that is not over.
 struct Open {
@@ -162,7 +163,7 @@ impl Comm {
     /// Begins to receive a message in place, whatever its length; see `recv_loan`.
     #[pyo3(signature = (src, index=0))]
     fn irecv_loan(&self, py: Python<'_>, src: Peer, index: i32) -> PyResult<LoanRequest> {
-        let (comm, src) = (self.0.id, src.0);
+        let (comm, src) = (self.0.id, src.of(py, &self.0)?);
         LoanRequest::begin(py, &self.0, Some(src), index, || p2p::irecv_loan(comm, src, index))
     }
 

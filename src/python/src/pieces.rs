@@ -10,12 +10,13 @@ use fmpl::p2p;
 use fmpl::p2p::any_source::{self, multicast};
 use pyo3::prelude::*;
 
-use crate::comm::{Comm, Peer, Received, of_receive, run};
+use crate::comm::{Comm, Received, run};
 use crate::error::raise;
 use crate::life::wait;
 use crate::loan::Loan;
 use crate::memory::Export;
 use crate::orphans::ORPHANS;
+use crate::peer::{Peer, of_receive};
 use crate::request::{self, Request};
 
 /// Buffers that are one message, exported.
@@ -60,7 +61,7 @@ impl Comm {
     /// Sends several buffers, one behind the other, as one message.
     #[pyo3(signature = (bufs, dst, index=0))]
     fn send_list(&self, py: Python<'_>, bufs: Vec<Bound<'_, PyAny>>, dst: Peer, index: i32) -> PyResult<()> {
-        let (group, dst) = (&*self.0, dst.0);
+        let (group, dst) = (&*self.0, dst.of(py, &self.0)?);
         let about = group.about(Some(dst), Some(index));
         let _in = group.enter(py)?;
         let pieces = Pieces::of(&bufs, false)?;
@@ -73,7 +74,7 @@ impl Comm {
     /// bytes.
     #[pyo3(signature = (bufs, src, index=0))]
     fn recv_list(&self, py: Python<'_>, bufs: Vec<Bound<'_, PyAny>>, src: Peer, index: i32) -> PyResult<Received> {
-        let (group, src) = (&*self.0, src.0);
+        let (group, src) = (&*self.0, src.of(py, &self.0)?);
         let about = group.about(Some(src), Some(index));
         let _in = group.enter(py)?;
         let pieces = Pieces::of(&bufs, true)?;
@@ -90,7 +91,7 @@ impl Comm {
     #[pyo3(signature = (bufs, dst, index=0))]
     fn isend_list(&self, py: Python<'_>, bufs: Vec<Bound<'_, PyAny>>, dst: Peer, index: i32) -> PyResult<Request> {
         let pieces = Box::new(Pieces::of(&bufs, false)?);
-        let (comm, dst, layout, item) = (self.0.id, dst.0, pieces.layout(), pieces.item);
+        let (comm, dst, layout, item) = (self.0.id, dst.of(py, &self.0)?, pieces.layout(), pieces.item);
         request::begin(py, &self.0, What::Send, (dst, index), (pieces, item), || p2p::isend(comm, layout, dst, index))
     }
 
@@ -98,7 +99,7 @@ impl Comm {
     #[pyo3(signature = (bufs, src, index=0))]
     fn irecv_list(&self, py: Python<'_>, bufs: Vec<Bound<'_, PyAny>>, src: Peer, index: i32) -> PyResult<Request> {
         let pieces = Box::new(Pieces::of(&bufs, true)?);
-        let (comm, src, layout, item) = (self.0.id, src.0, pieces.layout(), pieces.item);
+        let (comm, src, layout, item) = (self.0.id, src.of(py, &self.0)?, pieces.layout(), pieces.item);
         let index = of_receive(py, index, self.0.about(Some(src), Some(index)))?;
         request::begin(py, &self.0, What::Receive, (src, index), (pieces, item), || {
             p2p::irecv(comm, layout, src, index)
