@@ -112,7 +112,9 @@ def of_libfabric(word, long=False):
     env = {**tests_env(), "FMPL_NETWORK": network, **({"FMPL_TEST_LONG": "1"} if long else {})}
     command = ["cargo", "test", "--locked", "--test", program, "--", word]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    if "skipped:" in done.stdout:
+    # What takes a third node with a device can be tried in the rig only.
+    skipped, whole = done.stdout.count("skipped:"), done.stdout.count("... ok")
+    if skipped and skipped >= whole:
         raise Missing(done.stdout.split("skipped:")[1].splitlines()[0].strip())
     return done.returncode == 0, done.stdout
 
