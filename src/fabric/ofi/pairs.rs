@@ -133,7 +133,7 @@ mod tests {
     fn numbers_come_as_they_left() {
         let (mut from, mut to) = (Row::default(), Row::default());
         for n in 0..3 * u32::from(WRITES) {
-            let number = n % 16 << 28 | n / 16 % 4096;
+            let number = ((n % 16) << 28) | (n / 16 % 4096);
             assert_eq!(
                 write(&mut from, &mut to, Some(number)),
                 (Came::Number(number), 1),
