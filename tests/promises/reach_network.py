@@ -94,7 +94,7 @@ for part, what, seconds in [
     ("libfabric", f"conformance between pretended nodes over {NETWORK}", 240),
     ("tcp", "the same over TCP by sockets of the system", 240),
     ("providers", "short forms over udp;ofi_rxd, and over tcp of a newer libfabric", None),
-    ("rdma", "the rig: over verbs, and short forms over verbs;ofi_rxm", None),
+    ("rxm", "short forms over verbs;ofi_rxm, in the rig", None),
 ]:
 
     @line("reach", f"{what}: part `{part}` of tests/run", f"passes, < {seconds} s" if seconds else "passes")
