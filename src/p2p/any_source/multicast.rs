@@ -453,13 +453,17 @@ fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
 
 /// Are there members, as the block says, that are no ranks of its communicator?
 fn has_strangers(ep: &Endpoint, shared: &Shared<'_>) -> bool {
-    let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
-    context.is_some_and(|c| members(&shared.members()).any(|rank| rank >= c.group.size()))
+    context_of(ep, shared).is_some_and(|c| members(&shared.members()).any(|rank| rank >= c.group.size()))
+}
+
+/// The communicator of a multicast of this process's, unless it has been freed.
+fn context_of(ep: &Endpoint, shared: &Shared<'_>) -> Option<&'static Context> {
+    ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32)
 }
 
 /// Which ranks of a multicast's communicator are known to be dead.
 fn is_dead_in<'a>(ep: &'a Endpoint, shared: &Shared<'_>) -> impl Fn(u32) -> bool + 'a {
-    let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
+    let context = context_of(ep, shared);
     // Those that are late are lost for this multicast, whose other members go on.
     let mut elsewhere = if shared.extra != 0 { ep.lost_elsewhere() } else { Vec::new() };
     elsewhere.extend(if shared.extra != 0 { ep.late_elsewhere() } else { Vec::new() });

@@ -1,7 +1,9 @@
 //! Blocks of multicasts whose end nobody asks for any more: it never was to be asked for, or the multicast was given up, since a member has died
 //! or freed the communicator without its data. They are the spool's again when no member touches them any more.
 
-use super::{ACKED, give_back, has_strangers, members, own};
+use std::collections::VecDeque;
+
+use super::{ACKED, Shared, context_of, give_back, has_strangers, members, own};
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::lock::MutexGuard;
@@ -9,7 +11,6 @@ use crate::lane::BlockRef;
 use crate::p2p::any_source::AnySource;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
-use std::collections::VecDeque;
 
 /// Once in so long a wait for a multicast looks whether members have freed the communicator, which may take a map of each one's memory.
 const LOOK_NS: u64 = 5_000_000;
@@ -75,20 +76,25 @@ fn is_over(ep: &Endpoint, block: BlockRef) -> bool {
     }
 }
 
-/// Has each member of a multicast on this node died, or freed the communicator, or acknowledged, and touches the block no more? The multicast
-/// is not complete then, and never will be.
-fn nobody_comes(ep: &Endpoint, block: BlockRef) -> bool {
-    let Some(shared) = own(ep, block).filter(|shared| shared.extra == 0 && !has_strangers(ep, shared)) else {
-        return false;
-    };
-    let Some(context) = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32) else {
-        return false;
-    };
-    let bits = shared.members();
-    let is_gone = |rank: u32| {
+/// A multicast all of whose members are on this node, and who of them has freed its communicator, or died, or left.
+pub(super) fn of_this_node(
+    ep: &Endpoint,
+    block: BlockRef,
+) -> Option<(Shared<'_>, &'static Context, impl Fn(u32) -> bool + '_)> {
+    let shared = own(ep, block).filter(|shared| shared.extra == 0 && !has_strangers(ep, shared))?;
+    let context = context_of(ep, &shared)?;
+    let has_freed = |rank: u32| {
         let world = context.group.world_rank(rank);
         world != ep.rank && ep.has_freed(world, context.place)
     };
+    Some((shared, context, has_freed))
+}
+
+/// Has each member of a multicast on this node died, or freed the communicator, or acknowledged, and touches the block no more? The multicast
+/// is not complete then, and never will be.
+fn nobody_comes(ep: &Endpoint, block: BlockRef) -> bool {
+    let Some((shared, _, is_gone)) = of_this_node(ep, block) else { return false };
+    let bits = shared.members();
     // Before the look at who has acknowledged: who is gone does nothing more.
     let gone: Vec<bool> = members(&bits).map(is_gone).collect();
     let acked: Vec<bool> = members(&bits).map(|rank| shared.has(ACKED, rank)).collect();

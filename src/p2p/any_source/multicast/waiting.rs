@@ -1,7 +1,8 @@
 //! What the master of a multicast waits for.
 
-use super::{ACKED, has_strangers, is_complete, members, of_the_dead, own, wide};
-use crate::base::atomics::{AtomicU32, Ordering};
+use super::given_up::of_this_node;
+use super::{ACKED, is_complete, members, of_the_dead, own, wide};
+use crate::base::atomics::AtomicU32;
 use crate::base::error::{Code, Error, error};
 use crate::lane::BlockRef;
 use crate::p2p::endpoint::Endpoint;
@@ -90,16 +91,13 @@ impl Scene for Complete {
 /// The error of a multicast on a node of which a member has freed the communicator without its data. Of other nodes it is not known. Looks now
 /// and then only.
 pub(super) fn of_the_freed(ep: &Endpoint, block: BlockRef) -> Option<Error> {
-    let shared = own(ep, block).filter(|shared| shared.extra == 0 && !has_strangers(ep, shared))?;
-    let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32)?;
+    let (shared, context, has_freed) = of_this_node(ep, block)?;
     if context.handle == crate::p2p::COMM_WORLD || !ep.any_source.is_time_to_look(ep, block) {
         return None;
     }
-    let has_freed = |rank: u32| {
-        let world = context.group.world_rank(rank);
-        world != ep.rank && ep.known(world).is_some() && ep.has_freed(world, context.place)
-    };
-    let gone = members(&shared.members()).find(|r| !shared.has(ACKED, *r) && has_freed(*r))?;
+    let is_known = |rank: u32| ep.known(context.group.world_rank(rank)).is_some();
+    let is_gone = |rank: u32| !shared.has(ACKED, rank) && is_known(rank) && has_freed(rank);
+    let gone = members(&shared.members()).find(|rank| is_gone(*rank))?;
     // What it had of the multicast comes before that.
     if is_complete(ep, block) || shared.has(ACKED, gone) {
         return None;
