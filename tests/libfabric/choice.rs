@@ -122,7 +122,7 @@ pub fn cannot_be_had() {
             "FMPL_NETWORK=auto FMPL_VERBS=off FMPL_LIBFABRIC=/nowhere/f.so",
             ["FMPL_LIBFABRIC=/nowhere/f.so: ", "No such file"],
         ),
-        ("FMPL_NETWORK=ofi:shm", ["FMPL_NETWORK=ofi:shm: ", "reaches processes of this machine only"]),
+        ("FMPL_NETWORK=ofi:sm2", ["FMPL_NETWORK=ofi:sm2: ", "reaches processes of this machine only"]),
         ("FMPL_NETWORK=ofi:udp", ["FMPL_NETWORK=ofi:udp: ", "no reliable datagrams"]),
         ("FMPL_NETWORK=ofi:nobody", ["FMPL_NETWORK=ofi:nobody: ", "nobody is not there"]),
     ] {

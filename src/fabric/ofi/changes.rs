@@ -60,6 +60,9 @@ impl Said {
     }
 }
 
+/// The place of a change of nothing.
+pub(super) const NOWHERE: Place = Place { addr: 0, rkey: 0 };
+
 /// The memory whose words others may change, by its keys: where it begins, and its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Words(Mutex<HashMap<u32, (u64, usize)>>);
@@ -73,8 +76,12 @@ impl Words {
     pub fn remove(&self, key: u32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
     }
-    /// Changes a word, and gives what was there; `None`: the key does not allow it.
+    /// Changes a word, and gives what was there; `None`: the key does not allow it. Nowhere nothing changes: whoever asks for that wants to know
+    /// that what came before is there.
     pub fn change(&self, place: Place, change: Change) -> Option<u64> {
+        if place == NOWHERE {
+            return Some(0);
+        }
         // Held over the change, so that the memory stays registered.
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, len) = *all.get(&place.rkey)?;
@@ -127,6 +134,7 @@ mod tests {
         for (addr, key) in [(at, 3), (at + 24, 3), (at + 12, 3), (at + 8, 4), (0, 3), (u64::MAX - 7, 3)] {
             assert_eq!(change(addr, key, Change::Add(1)), None);
         }
+        assert_eq!(words.change(NOWHERE, Change::Add(1)), Some(0));
         words.remove(3);
         assert_eq!(change(at + 8, 3, Change::Add(1)), None);
         assert_eq!(memory.each_ref().map(|w| w.load(Ordering::Relaxed)), [5, 9, 5, 5]);

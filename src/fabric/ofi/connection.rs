@@ -89,6 +89,8 @@ pub(super) struct Connection {
     /// Requests under way at most.
     depth: u32,
     ordered: bool,
+    /// Does a write of no bytes end?
+    delivers_nothing: bool,
     contexts: Contexts,
     /// Copies of records that the provider does not take at once, a place for each request; and places for messages.
     copies: Arena,
@@ -150,6 +152,7 @@ impl Connection {
             number,
             depth,
             ordered: net.offer.is_ordered(),
+            delivers_nothing: net.offer.delivers_nothing(),
             contexts: Contexts::new(depth as usize + MESSAGES + SAYS),
             copies,
             loops: AtomicBool::new(false),
@@ -258,8 +261,10 @@ impl Connection {
         let Some((_, to)) = live.changing.take_if(|(changing, _)| *changing == id) else { return };
         match old {
             Some(old) => {
-                // SAFETY: eight bytes that are the request's until it has completed.
-                unsafe { (to as *mut u64).write_volatile(old) };
+                if to != 0 {
+                    // SAFETY: eight bytes that are the request's until it has completed.
+                    unsafe { (to as *mut u64).write_volatile(old) };
+                }
                 if let Some(request) = live.under_way.iter_mut().find(|r| r.id == id) {
                     request.over = true;
                 }

@@ -20,16 +20,18 @@ use crate::fabric::network::interface::leads_out;
 /// Those of devices, the best first, what each is of use for, and where the system shows that there are such devices.
 pub const OF_DEVICES: [(&str, &str, &str); 2] =
     [("cxi", "Slingshot", "/sys/class/cxi"), ("opx", "Omni-Path", "/sys/class/hfi1")];
-/// Those that come after these where libfabric is wanted and none is named. What is in neither list has to be named: `shm` reaches nobody
-/// elsewhere, `udp;ofi_rxd`, `net` and `sockets` are no better than `tcp`, `psm2` and `psm3` are there for sockets too, and were tried by nobody, as
+/// Those that come after these where libfabric is wanted and none is named. What is in neither list has to be named: `shm` reaches
+/// nobody elsewhere, `udp;ofi_rxd`, `net` and `sockets` are no better than `tcp`, `psm2` and `psm3` are there for sockets too, and were tried by nobody, as
 /// `efa` was; `verbs;ofi_rxm` reaches what FMPL reaches by itself, and was tried over devices of software only.
 pub const OF_SOCKETS: [(&str, &str); 2] =
     [("tcp", "any network with addresses of the internet, from libfabric 2.0 on"), ("tcp;ofi_rxm", "the same, before")];
 /// Those that are not used, even if they are named, and why.
-const UNFIT: [(&str, &str); 2] = [("shm", SAME_MACHINE), ("sm2", SAME_MACHINE)];
-const SAME_MACHINE: &str = "reaches processes of this machine only, whose memory FMPL shares by itself";
+const UNFIT: [(&str, &str); 1] =
+    [("sm2", "reaches processes of this machine only, whose memory FMPL shares by itself")];
 /// Those whose endpoints have a stream between them.
 const STREAMS: [&str; 3] = ["tcp", "tcp;ofi_rxm", "net"];
+/// Those that never end a write of no bytes that is to be told of when it has been delivered, and from then on take nothing more.
+const CANNOT_DELIVER_NOTHING: [&str; 1] = ["shm"];
 /// The oldest interface that has all that is used.
 const API: u32 = ffi::version(1, 14);
 /// Requests under way, and receives, that an endpoint is asked for.
@@ -158,6 +160,10 @@ impl Offer {
     /// Do endpoints have a stream of TCP between them?
     pub(super) fn is_stream(&self) -> bool {
         STREAMS.contains(&&*self.provider())
+    }
+    /// Does a write of no bytes end?
+    pub(super) fn delivers_nothing(&self) -> bool {
+        !CANNOT_DELIVER_NOTHING.contains(&&*self.provider())
     }
     /// How much may be written by one call.
     pub(super) fn writes_together(&self) -> Most {

@@ -9,7 +9,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::network::device::{Change, Completion, Data, Piece, Place, RECORD_MOST, Request, Status, What};
 use crate::fabric::network::link::PIECES;
-use crate::fabric::ofi::changes::Said;
+use crate::fabric::ofi::changes::{NOWHERE, Said};
 use crate::fabric::ofi::endpoint::{Endpoint, Write};
 use crate::fabric::ofi::ffi::RmaIov;
 use crate::fabric::ofi::held::Held;
@@ -52,6 +52,10 @@ impl Connection {
         }
         let is_nowhere = matches!(request.data, Data::Pieces([])) && request.to.rkey == 0 && request.to.addr == 0;
         match (request.what, request.data) {
+            // The other end says that all before it is there, where the provider cannot.
+            (What::Write, Data::Pieces([])) if !is_nowhere && !self.delivers_nothing => {
+                Ok(self.leaves(live) && self.post_change(live, (request.id, NOWHERE), Change::Add(0), 0))
+            }
             (What::Write | What::WriteWithNumber(_), _) if !is_nowhere => Ok(self.post_write(live, request)),
             // What follows comes behind what is held.
             _ if !self.leaves(live) => Ok(false),
@@ -312,7 +316,9 @@ impl Connection {
             }
         }
         let (from, names) = (&from[..pieces.len()], &names[..pieces.len()]);
-        let Given { to, data, context, delivered, places, .. } = *given;
+        let Given { to, data, context, places, .. } = *given;
+        // Where nothing is under way when this is posted it is over in its turn all the same, and there are no bytes that could be missing.
+        let delivered = given.delivered && (self.delivers_nothing || pieces.iter().any(|piece| piece.len > 0));
         let write = Write { to, places, data, context, delivered, from, names };
         // SAFETY: as the caller promises.
         unsafe { if what == What::Read { endpoint.read(&write) } else { endpoint.write(&write) } }
