@@ -1,29 +1,32 @@
 """A broadcast between nodes goes by the way that is the fastest there: in the rig (tests/rig), with what `fmpl bench tune-coll` has found."""
 
-# So many turns of these sizes: of the long ones a call takes seconds where packets are lost.
-BCAST_TURNS = {"64k,512k": 6, "2M,8M": 2}
+# So many blocks of these sizes at a start, where all ways take turns: of the long ones a call takes seconds where packets are lost.
+BCAST_BLOCKS = {"64k,512k": 16, "2M,8M": 5}
+# Starts of each: how fast a way is differs from start to start.
+BCAST_STARTS = 3
+BCAST_WAYS = ("chosen", "tree", "chain", "ring", "multicast")
 
 
 @functools.cache
 def broadcasts(loss):
     """Medians in us of a broadcast on 4 nodes, by turns in one boot: {size: {way: us}}; `chosen`: by itself, as tuned in that boot."""
     bench_them = f"{pathlib.Path(bench.fmpl).resolve()} bench"
-    options = "--nodes 4 --ranks 4 --quiet --rounds 1 --blocks 2 --iterations 4 --sizes"
-    ways = ["", *(f"FMPL_COLL_FAR_BCAST={way}" for way in ("tree", "chain", "ring", "multicast"))]
-    turn = lambda sizes: " && ".join(
-        f"echo way {way.partition('=')[2] or 'chosen'} && {way} {bench_them} bcast {options} {sizes}" for way in ways
-    )
-    tuned = f'{bench_them} tune-coll {options} {",".join(BCAST_TURNS)} >/tmp/tuned && eval "$(grep ^export /tmp/tuned)"'
-    turns = [turn(sizes) for sizes, times in BCAST_TURNS.items() for _ in range(times)]
-    command = " && ".join([f"rig-link all loss {loss}%", tuned, *turns])
+    options = "--nodes 4 --ranks 4 --quiet --rounds 1 --iterations 4"
+    tuned = f'{bench_them} tune-coll {options} --blocks 2 --sizes {",".join(BCAST_BLOCKS)} >/tmp/tuned && eval "$(grep ^export /tmp/tuned)"'
+    starts = [
+        f'{bench_them} bcast {options} --blocks {blocks} --sizes {sizes} --forms {",".join(BCAST_WAYS[1:])}'
+        for sizes, blocks in BCAST_BLOCKS.items()
+        for _ in range(BCAST_STARTS)
+    ]
+    command = " && ".join([f"rig-link all loss {loss}%", tuned, *starts])
     # All ways are there at once while they are compared, each with buffers of its own.
     done = subprocess.run(["tests/rig/run", "--memory", "3072", "--timeout", "5400", command], cwd=ROOT, capture_output=True, text=True)
-    times, way = collections.defaultdict(lambda: collections.defaultdict(list)), None
+    times = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in map(str.split, done.stdout.splitlines()):
-        if row[:1] == ["way"]:
-            way = row[1]
-        elif row[1:2] in (["KB"], ["MB"]) and len(row) >= 4:
-            times[" ".join(row[:2])][way].append(float(row[3]))
+        # A size, then least and median of each.
+        if row[1:2] in (["KB"], ["MB"]) and len(row) > 2 * len(BCAST_WAYS) + 2:
+            for n, way in enumerate(BCAST_WAYS):
+                times[" ".join(row[:2])][way].append(float(row[3 + 2 * n]))
     if done.returncode or not times:
         raise Missing((done.stdout + done.stderr)[-300:])
     return {size: {way: statistics.median(t) for way, t in of.items()} for size, of in times.items()}
@@ -36,5 +39,5 @@ for loss in 0, 2:
         ratios = {}
         for size, of in broadcasts(loss).items():
             best = min((way for way in of if way != "chosen"), key=of.get)
-            ratios[size] = (of["chosen"] / of[best], best)
-        return ", ".join(f"{size} {r:.2f} of {best}" for size, (r, best) in ratios.items()), max(r for r, _ in ratios.values()) <= 1.1
+            ratios[size] = (of["chosen"] / of[best], f"{size} {of['chosen'] / of[best]:.2f} ({of['chosen'] / 1e3:.0f} ms; {best}: {of[best] / 1e3:.0f})")
+        return ", ".join(text for _, text in ratios.values()), max(ratio for ratio, _ in ratios.values()) <= 1.1

@@ -123,7 +123,8 @@ pub struct Options {
     /// Ranks that a multicast goes to, from 1 on, in place of every other one (mcast)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=63))]
     members: Option<u8>,
-    /// FMPL's multicasts between nodes also in each of these forms: flat, tree, chain, ring, doubling (mcast)
+    /// FMPL's multicasts between nodes also in each of these forms: flat, tree, chain, ring, doubling (mcast); or its broadcasts: tree, chain,
+    /// ring, multicast (bcast)
     #[arg(long, value_delimiter = ',', value_name = "FORM")]
     forms: Vec<String>,
     /// Number of ranks, in place of the benchmark's own
@@ -310,10 +311,16 @@ fn drive(names: &[String], o: &Options) -> Result<(), String> {
     if !o.spread.is_empty() && !is(&incast::BENCH) && !is(&anysource::BENCH) {
         return Err("--spread is of anysource and incast".into());
     }
-    if (!o.forms.is_empty() || o.members.is_some()) && !is(&mcast::BENCH) {
-        return Err("--forms and --members are of mcast".into());
+    if o.members.is_some() && !is(&mcast::BENCH) {
+        return Err("--members is of mcast".into());
     }
-    let form = |form: &String| against::ours_in_part(form, &[("FMPL_MCAST_FAR", form.clone())]);
+    if !o.forms.is_empty() && !is(&mcast::BENCH) && !is(&collective::BCAST) {
+        return Err("--forms is of mcast and of bcast".into());
+    }
+    let form = |form: &String| match is(&mcast::BENCH) {
+        true => against::ours_in_part(form, &[("FMPL_MCAST_FAR", form.clone())]),
+        false => against::ours(form, &[("FMPL_COLL_FAR_BCAST", form.clone())]),
+    };
     contestants.extend(o.forms.iter().map(form));
     let spread = |n: &usize| against::ours(&format!("in {n} shares"), &[("FMPL_SPREAD", n.to_string())]);
     contestants.extend(o.spread.iter().map(spread));
