@@ -1,9 +1,7 @@
 """A broadcast between nodes goes by the way that is the fastest there: in the rig (tests/rig), with what `fmpl bench tune-coll` has found."""
 
-# So many blocks of these sizes at a start, where all ways take turns: of the long ones a call takes seconds where packets are lost.
-BCAST_BLOCKS = {"64k,512k": 16, "2M,8M": 5}
-# Starts of each: how fast a way is differs from start to start.
-BCAST_STARTS = 3
+# Blocks of these sizes at a start, where all ways take turns, and starts: of the long ones a call takes seconds where packets are lost.
+BCAST_BLOCKS = {"64k,512k": (12, 3), "2M,8M": (6, 2)}
 BCAST_WAYS = ("chosen", "tree", "chain", "ring", "multicast")
 
 
@@ -11,12 +9,12 @@ BCAST_WAYS = ("chosen", "tree", "chain", "ring", "multicast")
 def broadcasts(loss):
     """Medians in us of a broadcast on 4 nodes, by turns in one boot: {size: {way: us}}; `chosen`: by itself, as tuned in that boot."""
     bench_them = f"{pathlib.Path(bench.fmpl).resolve()} bench"
-    options = "--nodes 4 --ranks 4 --quiet --rounds 1 --iterations 4"
+    options = "--nodes 4 --ranks 4 --quiet --rounds 1 --iterations 2"
     tuned = f'{bench_them} tune-coll {options} --blocks 2 --sizes {",".join(BCAST_BLOCKS)} >/tmp/tuned && eval "$(grep ^export /tmp/tuned)"'
     starts = [
         f'{bench_them} bcast {options} --blocks {blocks} --sizes {sizes} --forms {",".join(BCAST_WAYS[1:])}'
-        for sizes, blocks in BCAST_BLOCKS.items()
-        for _ in range(BCAST_STARTS)
+        for sizes, (blocks, starts) in BCAST_BLOCKS.items()
+        for _ in range(starts)
     ]
     command = " && ".join([f"rig-link all loss {loss}%", tuned, *starts])
     # All ways are there at once while they are compared, each with buffers of its own.
