@@ -128,9 +128,9 @@ impl Device for TwoWays {
         self.datagrams.collect(with)?;
         self.collect_connected(|with| self.connected.collect(with).map(|()| false), with).map(drop)
     }
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
-        let came = self.datagrams.drive(with)?;
-        Ok(self.collect_connected(|with| self.connected.drive(with), with)? || came)
+    fn drive(&self, looks: u32, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+        let came = self.datagrams.drive(looks, with)?;
+        Ok(self.collect_connected(|with| self.connected.drive(looks, with), with)? || came)
     }
     fn arm(&self) -> Result<()> {
         self.datagrams.arm()?;

@@ -338,7 +338,7 @@ impl Endpoint {
         let _ = self.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
         if fabric.device().limits().is_driven {
             let driven = fabric.clone();
-            crate::wait::drive_by(Some(Arc::new(move || driven.drive())));
+            crate::wait::drive_by(Some(Arc::new(move |looks| driven.drive(looks))));
         }
         let _ = self.heap.on_remove.set(Box::new(move |at, len| fabric.cache().forget(at, len)));
         Ok(published)

@@ -60,8 +60,10 @@ const YIELDS_CORE: u64 = 1;
 /// What comes from other nodes goes on only while somebody calls the network.
 const DRIVES: u64 = 2;
 
-/// Calls the network; `true`: something has come.
-pub type Drive = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Calls the network, which looks so many times before it says that nothing has come; `true`: something has.
+pub type Drive = Arc<dyn Fn(u32) -> bool + Send + Sync>;
+/// Looks in a turn of a thread that has its core for itself: what a turn takes beside the look is as long as one over TCP.
+const LOOKS: u32 = 4;
 static DRIVE: RwLock<Option<Drive>> = RwLock::new(None);
 
 /// From now on each turn of a wait does this; `None`: nothing.
@@ -99,7 +101,7 @@ fn turn() {
     if turns & DRIVES != 0 {
         // Held while it runs: who takes it away waits until nobody is in there.
         if let Some(drive) = &*DRIVE.read().unwrap_or_else(PoisonError::into_inner) {
-            came = drive();
+            came = drive(if turns & YIELDS_CORE == 0 { LOOKS } else { 1 });
         }
     }
     // Others have the core while nothing comes: what has come is looked at first, since it may be their turn for long.

@@ -157,7 +157,7 @@ impl Device for Datagrams {
         Ok(())
     }
 
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+    fn drive(&self, _looks: u32, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         self.home.sleeper.is_driven();
         self.home.receive();
         if self.home.has_something() {

@@ -76,9 +76,9 @@ impl Arrivals {
     }
 
     /// A part of that, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise. `true`: something has come.
-    pub fn drive(&self) -> bool {
+    pub fn drive(&self, looks: u32) -> bool {
         let Ok(mut pending) = self.pending.try_lock() else { return false };
-        let driven = self.device.drive(&mut |arrived| self.take_in(&mut pending, arrived));
+        let driven = self.device.drive(looks, &mut |arrived| self.take_in(&mut pending, arrived));
         let came = matches!(driven, Ok(true));
         self.is_collected(driven.map(drop));
         came
@@ -86,7 +86,7 @@ impl Arrivals {
 
     /// The same of who waits for one peer, where there are others.
     pub fn drive_others(&self) -> bool {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).len() > 1 && self.drive()
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len() > 1 && self.drive(1)
     }
 
     /// What comes by this pair is the peer's from now on, and its [`COUNTED`] are counted there.

@@ -292,9 +292,9 @@ impl Fabric {
             ("between nodes: datagrams", self.shared.device.bytes() as u64),
         ]
     }
-    /// What a thread that waits does, on a network where things go on only while somebody calls. `true`: something has come.
-    pub fn drive(&self) -> bool {
-        self.shared.arrivals.drive()
+    /// What a thread that waits does, on a network where things go on only while somebody calls. `true`: something has come, within so many looks.
+    pub fn drive(&self, looks: u32) -> bool {
+        self.shared.arrivals.drive(looks)
     }
     /// Joins the multicast group for this purpose, the same with all its members. `Unsupported`: it cannot be joined, and why.
     pub fn join_group(&self, purpose: [u64; 2]) -> Result<Box<dyn Group>> {

@@ -221,8 +221,9 @@ pub trait Device: Send + Sync {
     /// Hands over what has come; one thread at a time. An error: nothing comes any more.
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()>;
     /// A part of that, of which all comes in turn: what a turn of a wait does, so that what peers ask for goes on. `true`: bytes have come, and
-    /// perhaps what is waited for; where that is not known, `false`.
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+    /// perhaps what is waited for; where that is not known, `false`. Where there is one peer only, and nothing has come, it may look again, so
+    /// often in all.
+    fn drive(&self, _looks: u32, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         self.collect(with).map(|()| false)
     }
     /// The next to come ends a [sleep](Device::sleep). What came before is to be [collected](Device::collect) afterwards, once more.

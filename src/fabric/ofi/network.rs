@@ -337,7 +337,7 @@ impl Device for Ofi {
 
     /// Each queue is asked by a call of the system, even if the provider deals with all that has come when one of them is (so do newer ones over
     /// sockets): a few of connections at a time, that of datagrams seldom.
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+    fn drive(&self, _looks: u32, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         let turn = self.inlets.sleeper.is_driven();
         let (mut some, mut came) = (false, false);
         if turn.is_multiple_of(TURNS) {

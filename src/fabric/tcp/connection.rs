@@ -320,7 +320,7 @@ impl Pair for Connection {
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
         self.held.sees_a_wait();
         self.flush();
-        self.receive(false);
+        self.receive(false, 1);
         self.home.news.call(&self.home.sleeper);
         // SYNC POINT: pairs with the release in `is_over`.
         let over = self.done.load(Ordering::Acquire);

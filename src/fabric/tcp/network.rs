@@ -222,7 +222,7 @@ impl Tcp {
                         connection.flush();
                     }
                     if what & !(libc::EPOLLOUT as u32) != 0 {
-                        *came |= connection.receive(all);
+                        *came |= connection.receive(all, 1);
                     }
                 }
             }
@@ -312,13 +312,17 @@ impl Device for Tcp {
         Ok(())
     }
 
-    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+    fn drive(&self, looks: u32, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
         let turn = self.home.sleeper.is_driven();
         let few = if turn.is_multiple_of(TURNS) { None } else { self.home.few() };
         let (mut some, mut came) = (false, false);
         match few {
+            Some([Some(only), None]) => {
+                came = only.receive(false, looks);
+                only.turn();
+            }
             Some(few) => few.into_iter().flatten().for_each(|connection| {
-                came |= connection.receive(false);
+                came |= connection.receive(false, 1);
                 connection.turn();
             }),
             None => {

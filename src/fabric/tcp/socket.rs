@@ -27,7 +27,7 @@ pub(super) fn send(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
 /// Receives into a buffer.
 #[inline]
 pub(super) fn receive(fd: RawFd, into: &mut [u8]) -> Result<Option<usize>> {
-    done(system::read(&fd, into))
+    done(system::receive(&fd, into))
 }
 
 /// A call that goes through many parts: how many bytes.

@@ -130,8 +130,8 @@ fn answer_of_word(id: u64, old: u64) -> [u8; HEADER + 8] {
 }
 
 impl Connection {
-    /// Takes what has come; has something? `all`: whoever calls goes away, so the other end is told at once of what is over.
-    pub fn receive(&self, all: bool) -> bool {
+    /// Takes what has come; has something, within so many looks? `all`: whoever calls goes away, so the other end is told at once of what is over.
+    pub fn receive(&self, all: bool, mut looks: u32) -> bool {
         let Some(fd) = self.fd() else { return false };
         let Ok(mut inn) = self.inn.try_lock() else { return false };
         if inn.over || self.home.news.is_full() {
@@ -144,6 +144,10 @@ impl Connection {
         let ends = loop {
             let (got, room) = self.receive_some(&inn, &mut buffer, fd);
             let n = match got {
+                Ok(None) if taken == 0 && looks > 1 => {
+                    looks -= 1;
+                    continue;
+                }
                 Ok(None) => break None,
                 Ok(Some(0)) => break Some(Ends::Silent(libc::ECONNRESET)),
                 Ok(Some(n)) => n,
