@@ -374,6 +374,21 @@ def _():
     return text, rank["ghosts"] == 65_536 and not over and rank["with"]["peers"] <= BUDGET
 
 
+@line("million", "incast that nobody receives for a while, FMPL_CONTEXTS=64, K = 1024, 8192: bytes of each peer beyond the budget, packed a second",
+      "<= 64 with the blocks they lie in, all in order afterwards, nothing left")
+def _():
+    texts, held = [], True
+    for k, late in ((1024, 10), (8192, 15)):
+        rank = ghosts(1 << 22, k, "--incast", "--late", str(late), contexts=64)[0]
+        before, look, after = (rank[look] for look in ("before", "late", "after"))
+        each = look["parts"].get("between nodes: peers that are packed", 0) / max(look["packed"], 1)
+        texts.append(f"{look['packed']} packed of {k}, {each:.1f} bytes each, {look['ever_packed'] / late:.0f} a second, {look['peers']} known; "
+                     f"received in {rank['seconds']:.0f} s, then {after['all'] - before['all']:+d} bytes")
+        held &= look["packed"] > 200 and each <= 64 and rank["ghosts"] == k and after["peers"] + after["packed"] == 0
+        held &= look["peers"] <= 64 + 64 // 8 + 16 + look["let_in"]
+    return "; ".join(texts), held
+
+
 def senders(n):
     done = subprocess.run([bench.fmpl, "info", "--memory", str(n + 1), "--incast"], env={**os.environ, "FMPL_NETWORK": "tcp:lo"}, capture_output=True, text=True)
     if done.returncode:

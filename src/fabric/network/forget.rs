@@ -59,6 +59,10 @@ impl Lives {
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
+    /// The peer's is this one.
+    pub fn knows(&self, theirs: u64) {
+        self.theirs.store(theirs, Ordering::Release);
+    }
 }
 
 /// How far the forgetting of a peer is.
@@ -74,9 +78,22 @@ pub(super) struct Attempts {
     /// The next one is not to be made before, and the pause after that.
     next: u64,
     pause: u64,
+    /// The peer has answered *kept* after the connection of this turn.
+    kept: u32,
 }
 
 impl Attempts {
+    /// What must be known of them by a link that goes on after it was packed.
+    pub fn numbers(&self) -> [u32; 3] {
+        [self.asked, self.refused, self.kept]
+    }
+    pub fn go_on(&mut self, [asked, refused, kept]: [u32; 3]) {
+        (self.asked, self.refused, self.kept) = (asked, refused, kept);
+    }
+    /// Has the peer something under way, as far as is known since this turn? Without another one nothing comes of it.
+    pub fn is_kept_in(&self, turn: u32) -> bool {
+        turn != 0 && self.kept == turn
+    }
     /// The next one is made after a pause from now.
     fn put_off(&mut self, now: u64) {
         self.next = (now + self.pause).next_multiple_of(TOGETHER_NS);
@@ -110,7 +127,7 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// May one more come to so many, where `places` are to be had of contexts?
-    fn admits(&mut self, known: usize, places: usize, now: u64) -> bool {
+    pub fn admits(&mut self, known: usize, places: usize, now: u64) -> bool {
         if known < places + places / BEYOND.0 + BEYOND.1 {
             self.full_ns = 0;
             return true;
@@ -127,13 +144,18 @@ impl Crowd {
         stuck
     }
 
+    /// One is not known any more.
+    pub fn one_left(&mut self, now: u64) {
+        self.forgot_ns = now;
+    }
+
     /// How many were let in beyond what there is room for.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
     /// A stranger is put off: for how many milliseconds.
-    fn puts_off(&mut self, now: u64) -> u32 {
+    pub fn puts_off(&mut self, now: u64) -> u32 {
         self.put_off += 1;
         let ms = now.saturating_sub(self.since_ns) / 1_000_000;
         if ms >= 1000 {
@@ -192,7 +214,10 @@ impl Shared {
     /// The link that a packet belongs to, made if need be; `None`: the packet is of a life that is over, and has been dealt with.
     pub(super) fn link_of(&self, hello: &Hello) -> Option<Arc<Link>> {
         loop {
-            if hello.lives[1] != 0 && self.known(hello.from).is_none() {
+            if self.answers_packed(hello) {
+                return None;
+            }
+            if hello.lives[1] != 0 && !self.has(hello.from) {
                 self.say_forgotten(hello);
                 return None;
             }
@@ -204,7 +229,7 @@ impl Shared {
                 self.not_known(hello.from);
                 return None;
             }
-            if hello.kind == Kind::Later && self.known(hello.from).is_none() {
+            if hello.kind == Kind::Later && !self.has(hello.from) {
                 self.not_known(hello.from);
                 return None;
             }
@@ -232,9 +257,10 @@ impl Shared {
     /// say waits with it meanwhile, and takes no memory here.
     fn puts_off(&self, peer: u32) -> Option<u32> {
         let (mut links, now) = (self.lock(), now_ns());
-        let known = links.by_peer.len();
-        let admits =
-            links.by_peer.contains_key(&peer) || links.crowd.admits(known, self.places[Which::Contexts as usize], now);
+        // Who is packed counts: strangers would take the turns of contexts that it needs when it is asked for.
+        let (known, places) = (links.by_peer.len() + links.packed.len(), self.places[Which::Contexts as usize]);
+        let is_known = links.by_peer.contains_key(&peer) || links.packed.get(peer).is_some();
+        let admits = is_known || links.crowd.admits(known, places, now);
         (!admits).then(|| links.crowd.puts_off(now))
     }
 
@@ -254,7 +280,7 @@ impl Shared {
 
     /// Nothing is kept of who sends packets here and is not known.
     fn not_known(&self, peer: u32) {
-        if self.known(peer).is_none() {
+        if !self.has(peer) {
             self.forget_stamps(peer);
         }
     }
@@ -265,6 +291,15 @@ impl Shared {
         if link.has_ended() && link.lives.is_closed() {
             // Whoever comes is told why.
             self.open(link);
+        }
+        if link.takes_unpacked()
+            && let Some(hooks) = self.hooks.get()
+        {
+            // What the peer was to be told meanwhile, and that the communicator of a lane is freed.
+            link.pages().iter().for_each(|page| (hooks.opened)(link, page.lane()));
+        }
+        if self.packs(link) {
+            return SETTLED;
         }
         let at_rest = || !link.has_ended() && (link.lives.is_closed() || !link.is_in() && !link.has_left());
         let Some(mut posted) = at_rest().then(|| link.try_lock()).flatten() else { return SETTLED };
@@ -363,6 +398,7 @@ impl Shared {
                 self.forget_stamps(hello.from);
             }
             Kind::Kept if link.lives.is_closed() && hello.turn == posted.attempts.asked => {
+                posted.attempts.kept = posted.hand.turn();
                 posted.attempts.put_off(now_ns());
                 drop(posted);
                 self.open(&link);
@@ -390,7 +426,8 @@ impl Shared {
         let mut links = self.lock();
         if links.by_peer.get(&link.peer).is_some_and(|known| Arc::ptr_eq(known, &link)) {
             links.by_peer.remove(&link.peer);
-            links.crowd.forgot_ns = now_ns();
+            links.back.leaves(link.peer);
+            links.crowd.one_left(now_ns());
             self.forgotten.fetch_add(1, Ordering::Relaxed);
         }
         drop(links);

@@ -120,6 +120,8 @@ impl Ghost {
         let fabric = Fabric::start(who, port.clone(), terms).map(Arc::new);
         let fabric = fabric.inspect_err(|e| common.is_in_trouble(rank, e.detail())).ok();
         if let (Some(fabric), Some(key)) = (&fabric, common.key()) {
+            // Who has sent something is looked for among its links.
+            fabric.keep_all();
             fabric.know(key, hooks(common, &state));
         }
         Ghost { rank, port, fabric, state, errand: None, due: 0 }
@@ -321,6 +323,7 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
         came_up: Box::new(move |_| to_pay.remote().iter().for_each(|remote| remote.pay_at_once())),
         owes: Box::new(move |_| to_owe.remote().is_some_and(|remote| remote.owes())),
         settle: Box::new(move |_| to_settle.remote().iter().for_each(|remote| remote.pay_at_once())),
+        has_unmade: Box::new(|_| false),
         close: Box::new(move |link| match to_close.remote() {
             Some(remote) if std::ptr::eq(&*remote.link, link) => {
                 (to_close.stage() == Stage::Quiet && !remote.owes()).then_some(1)

@@ -99,8 +99,9 @@ struct Look {
     kernel: u64,
     /// As the kernel counts all of this process: resident, its proportion of what is shared, and what is shared.
     process: [u64; 3],
-    /// Peers that are known between nodes, contexts, connections; forgotten so far, and let in beyond the budget.
-    counts: [u64; 5],
+    /// Peers that are known between nodes, contexts, connections; forgotten so far, and let in beyond the budget; those that are packed, and how
+    /// often one was so far.
+    counts: [u64; 7],
 }
 
 impl Look {
@@ -108,8 +109,9 @@ impl Look {
         // What the allocator keeps for the next who asks is nobody's.
         fmpl::base::system::trim();
         let rollup = |name: &str| proc_kb("/proc/self/smaps_rollup", name) as u64 * 1024;
-        let (links, let_in) =
-            endpoint()?.fabric_here().map_or((0, 0), |fabric| (fabric.links().len(), fabric.let_in()));
+        let fabric = endpoint()?.fabric_here();
+        let (links, let_in) = fabric.map_or((0, 0), |fabric| (fabric.links().len(), fabric.let_in()));
+        let (packed, ever) = fabric.map_or((0, 0), |fabric| fabric.packed());
         let counter = |which: Counter| job.counter(which);
         Ok(Look {
             parts: memory()?,
@@ -121,6 +123,8 @@ impl Look {
                 counter(Counter::RdmaPairs)?,
                 counter(Counter::RdmaForgotten)?,
                 let_in,
+                packed,
+                ever,
             ],
         })
     }
@@ -128,13 +132,14 @@ impl Look {
         let parts: serde_json::Map<String, Value> =
             self.parts.iter().map(|p| (p.name.to_owned(), json!(p.bytes))).collect();
         let [rss, pss, shared] = self.process;
-        let [links, contexts, connections, forgotten, let_in] = self.counts;
+        let [links, contexts, connections, forgotten, let_in, packed, ever_packed] = self.counts;
         json!({
             "parts": parts,
             "all": self.parts.iter().map(|p| p.bytes).sum::<u64>(),
             "kernel": self.kernel,
             "rss": rss, "pss": pss, "shared": shared,
             "peers": links, "contexts": contexts, "connections": connections, "forgotten": forgotten, "let_in": let_in,
+            "packed": packed, "ever_packed": ever_packed,
         })
     }
 }
@@ -285,6 +290,7 @@ fn shown(found: &Value) -> String {
         ("contexts", "contexts"),
         ("connections", "connections"),
         ("forgotten", "peers forgotten"),
+        ("packed", "peers whose messages nobody has received, in few bytes"),
         ("let_in", "peers let in beyond the budget, since nobody was forgotten for a second"),
     ];
     let all = all.iter().map(|(key, name)| row(&|at| n(at, key), name));
