@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::arrivals::{Arrival, Arrivals};
 use super::bounce::BOUNCE_BYTES;
 use super::cache::Cache;
+use super::crowd::Crowd;
 use super::device::{Device, DeviceError};
-use super::forget::Crowd;
 use super::hello::{Card, Kind};
 use super::kept::Shelf;
 use super::link::Link;
@@ -215,7 +215,7 @@ impl Fabric {
     pub fn forgotten(&self) -> u64 {
         self.shared.forgotten.load(Ordering::Relaxed)
     }
-    /// Peers that were let in beyond what there is room for, since nobody was forgotten for long.
+    /// Peers that were let in beyond what there is room for, since nobody has gone for long.
     pub fn let_in(&self) -> u64 {
         self.shared.lock().crowd.beyond()
     }

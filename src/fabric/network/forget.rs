@@ -22,7 +22,6 @@ use super::control::Shared;
 use super::handshake::State;
 use super::hello::{Hello, Kind};
 use super::link::{Link, Posted};
-use super::room::Which;
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::log::{Level, tell};
@@ -97,75 +96,6 @@ impl Attempts {
     /// The next one is made after a pause from now.
     fn put_off(&mut self, now: u64) {
         self.next = (now + self.pause).next_multiple_of(TOGETHER_NS);
-    }
-}
-
-/// Peers that have come are known beyond the contexts of a node: a share of these, and so many.
-const BEYOND: (usize, usize) = (8, 16);
-/// Where too many are known and none was forgotten for so long, strangers are let in all the same: what is known may wait for them. From one to the
-/// next.
-const STUCK_NS: [u64; 2] = [1_000_000_000, 10_000_000];
-
-/// How long a stranger is told to wait before it asks again, in milliseconds, at least and at most: so that so many ask a second, however many wait.
-const PAUSE_MS: [u32; 2] = [50, 16_000];
-const ASK_A_SECOND: u32 = 2048;
-
-/// Whether strangers are let in.
-#[derive(Debug, Default)]
-pub(super) struct Crowd {
-    /// Strangers that were put off since then, and how long they are told to wait.
-    put_off: u32,
-    since_ns: u64,
-    pause_ms: u32,
-    /// Since when there are too many, and when the last was forgotten and let in beyond that; 0: it is not so.
-    full_ns: u64,
-    forgot_ns: u64,
-    beyond_ns: u64,
-    /// Let in beyond what there is room for, so far.
-    beyond: u64,
-}
-
-impl Crowd {
-    /// May one more come to so many, where `places` are to be had of contexts?
-    pub fn admits(&mut self, known: usize, places: usize, now: u64) -> bool {
-        if known < places + places / BEYOND.0 + BEYOND.1 {
-            self.full_ns = 0;
-            return true;
-        }
-        if self.full_ns == 0 {
-            self.full_ns = now;
-        }
-        let stuck = now.saturating_sub(self.full_ns.max(self.forgot_ns)) > STUCK_NS[0]
-            && now.saturating_sub(self.beyond_ns) > STUCK_NS[1];
-        if stuck {
-            self.beyond_ns = now;
-            self.beyond += 1;
-        }
-        stuck
-    }
-
-    /// One is not known any more.
-    pub fn one_left(&mut self, now: u64) {
-        self.forgot_ns = now;
-    }
-
-    /// How many were let in beyond what there is room for.
-    pub fn beyond(&self) -> u64 {
-        self.beyond
-    }
-
-    /// A stranger is put off: for how many milliseconds.
-    pub fn puts_off(&mut self, now: u64) -> u32 {
-        self.put_off += 1;
-        let ms = now.saturating_sub(self.since_ns) / 1_000_000;
-        if ms >= 1000 {
-            let asked = u64::from(self.put_off) * 1000 / ms;
-            let pause = u64::from(self.pause_ms) * asked / u64::from(ASK_A_SECOND);
-            self.pause_ms = u32::try_from(pause).unwrap_or(u32::MAX).max(self.pause_ms / 2);
-            (self.put_off, self.since_ns) = (0, now);
-        }
-        self.pause_ms = self.pause_ms.clamp(PAUSE_MS[0], PAUSE_MS[1]);
-        self.pause_ms
     }
 }
 
@@ -251,17 +181,6 @@ impl Shared {
                 }
             }
         }
-    }
-
-    /// `None`: this peer is known, or there is room for one more. Otherwise it is to ask again after so many milliseconds: what a stranger has to
-    /// say waits with it meanwhile, and takes no memory here.
-    fn puts_off(&self, peer: u32) -> Option<u32> {
-        let (mut links, now) = (self.lock(), now_ns());
-        // Who is packed counts: strangers would take the turns of contexts that it needs when it is asked for.
-        let (known, places) = (links.by_peer.len() + links.packed.len(), self.places[Which::Contexts as usize]);
-        let is_known = links.by_peer.contains_key(&peer) || links.packed.get(peer).is_some();
-        let admits = is_known || links.crowd.admits(known, places, now);
-        (!admits).then(|| links.crowd.puts_off(now))
     }
 
     /// Says that what a packet is about is forgotten here. The peer may have said that it leaves.
@@ -439,32 +358,5 @@ impl Shared {
         // Under the lock, so that who is about to wait does not miss it.
         drop(self.lock());
         self.answered.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As long as strangers ask as they are told to.
-    #[test]
-    fn the_more_strangers_wait_the_seldomer_they_ask() {
-        let asked_of = |crowd: &mut Crowd, strangers: u64, seconds: u64| {
-            let (mut next, mut asked) = (vec![0u64; strangers as usize], 0u64);
-            let from = crowd.since_ns / 1_000_000;
-            for ms in 0..1000 * seconds {
-                for at in next.iter_mut().filter(|at| **at <= ms) {
-                    *at = ms + u64::from(crowd.puts_off((from + ms) * 1_000_000));
-                    asked += u64::from(ms >= 1000 * (seconds - 10));
-                }
-            }
-            asked / 10
-        };
-        let mut crowd = Crowd::default();
-        let few = asked_of(&mut crowd, 20, 20);
-        assert!((100..=20 * 20).contains(&few), "{few} a second");
-        let many = asked_of(&mut crowd, 8000, 40);
-        assert!((200..=8192).contains(&many), "{many} a second");
-        assert!(asked_of(&mut crowd, 20, 40) > 50, "and soon again when they are few");
     }
 }

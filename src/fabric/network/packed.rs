@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::control::{Fabric, Links, Shared};
-use super::forget::Crowd;
+use super::crowd::Crowd;
 use super::handshake::Say;
 use super::hello::{Hello, Kind};
 use super::link::Link;
@@ -140,17 +140,19 @@ pub(super) struct Back {
 
 impl Back {
     fn admits(&mut self, peer: u32, places: usize) -> bool {
-        let may = self.crowd.admits(self.peers.len(), places, now_ns());
+        let may = self.crowd.admits(self.peers.len(), 0, places, now_ns());
         if may {
             self.peers.insert(peer);
         }
         may
     }
-    /// It is packed again, or forgotten, or this process has asked for it since.
-    pub fn leaves(&mut self, peer: u32) {
-        if self.peers.remove(&peer) {
+    /// It is packed again, or forgotten, or this process has asked for it since. Was it one of them?
+    pub fn leaves(&mut self, peer: u32) -> bool {
+        let was = self.peers.remove(&peer);
+        if was {
             self.crowd.one_left(now_ns());
         }
+        was
     }
 }
 
@@ -190,7 +192,9 @@ impl Shared {
         let record = alone.then(|| link.try_lock().and_then(|posted| link.packed(&posted, unmade))).flatten();
         let Some(record) = record else { return false };
         links.by_peer.remove(&link.peer);
-        links.back.leaves(link.peer);
+        if !links.back.leaves(link.peer) {
+            links.crowd.one_packed(now_ns());
+        }
         links.packed.put(link.peer, &record);
         drop(links);
         // Numbers of packets go on where they are highest, as with who is forgotten: what comes late is harmless.

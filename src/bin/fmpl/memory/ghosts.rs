@@ -40,7 +40,7 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 pub struct Then {
     /// So many communicators are taken in.
     pub communicators: u32,
-    /// Nobody receives before so many seconds are over.
+    /// Nobody receives before so many seconds are over, or all have come.
     pub late: u32,
 }
 
@@ -165,10 +165,10 @@ fn looked_at(job: &Job, plan: Plan, then: Then) -> fmpl::Result<()> {
     if me == 0 {
         launch.put(COME, b"1")?;
     }
-    std::thread::sleep(Duration::from_secs(then.late.into()));
+    let mine = (0..plan.errands).filter(|errand| plan.to(*errand) == me);
+    let came = await_all(mine.clone().count() as u64, Duration::from_secs(then.late.into()))?;
     let late = Look::now(job)?;
     let begun = Instant::now();
-    let mine = (0..plan.errands).filter(|errand| plan.to(*errand) == me);
     let (mut n, mut warm) = (0u64, None);
     for some in mine.clone().collect::<Vec<_>>().chunks(if plan.answers { 1 } else { TOGETHER }) {
         match plan.answers {
@@ -210,9 +210,26 @@ fn looked_at(job: &Job, plan: Plan, then: Then) -> fmpl::Result<()> {
     println!(
         "{}",
         json!({ "rank": me, "ghosts": n, "seconds": seconds, "warm": warm, "before": looks[0], "with": looks[1], "after": looks[2],
-            "communicators": looks[3], "late": looks[4] })
+            "communicators": looks[3], "late": looks[4], "late_seconds": came })
     );
     launch.finalize()
+}
+
+/// Receives nothing until so many have come, or the time is over; how long that took, in seconds.
+fn await_all(ghosts: u64, at_most: Duration) -> fmpl::Result<f64> {
+    let begun = Instant::now();
+    let have_come = || {
+        let fabric = endpoint()?.fabric_here();
+        let here = fabric.map_or(0, |fabric| fabric.links().len() as u64 + fabric.packed().0);
+        fmpl::Result::Ok(here >= ghosts)
+    };
+    while begun.elapsed() < at_most && !have_come()? {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    // What the last have to say comes a moment later.
+    std::thread::sleep(at_most.min(Duration::from_secs(1)));
+    Ok(seconds)
 }
 
 /// Takes in a communicator of the four and three quarters of all others, in which there is no pattern.

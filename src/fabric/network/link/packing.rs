@@ -91,6 +91,10 @@ impl Link {
     pub(in crate::fabric::network) fn is_asked_for(&self) -> bool {
         !self.asked_for.swap(true, Ordering::AcqRel)
     }
+    /// Has it?
+    pub(in crate::fabric::network) fn was_asked_for(&self) -> bool {
+        self.asked_for.load(Ordering::Acquire)
+    }
 
     /// Was it packed, so that nobody has looked yet at what was to be told the peer meanwhile? Once.
     pub(in crate::fabric::network) fn takes_unpacked(&self) -> bool {
@@ -100,7 +104,7 @@ impl Link {
     /// Can it be packed, as far as that is told without its lock?
     pub(in crate::fabric::network) fn may_be_packed(&self) -> bool {
         let none_counted = [&self.counted, &*self.arrived].iter().all(|n| n.load(Ordering::Acquire) == 0);
-        let in_use = self.asked_for.load(Ordering::Acquire)
+        let in_use = self.was_asked_for()
             || self.unpacked.load(Ordering::Acquire)
             || self.lives.is_closed()
             || self.has_ended()
