@@ -77,11 +77,21 @@ impl Plan {
         Plan { ranks: 3 + (seed % 2) as u32, places: [1, 1], rounds: 16, weather, ..plan }
     }
 
+    /// The same among more ranks, and a send waits for no receive.
+    fn of_late(seed: u64) -> Plan {
+        let plan = Plan::of_forgetful(seed);
+        Plan { ranks: 3 + (seed % 3) as u32, rounds: 1 + seed % 3, timeout_ms: 0, ..plan }
+    }
+
     /// The same, and a rank is killed in the middle of it.
     fn with_a_death(seed: u64) -> Plan {
-        let (mut plan, lot) = (Plan::of(seed), &mut Lot::new(seed ^ 1 << 60));
-        plan.faults.dies = Some((lot.below(u64::from(plan.ranks)) as u32, lot.below(600)));
-        plan
+        Plan::of(seed).in_which_one_dies()
+    }
+
+    fn in_which_one_dies(mut self) -> Plan {
+        let lot = &mut Lot::new(self.seed ^ 1 << 60);
+        self.faults.dies = Some((lot.below(u64::from(self.ranks)) as u32, lot.below(600)));
+        self
     }
 
     /// The same, and connections of a rank break.
@@ -156,8 +166,9 @@ impl Rank {
 struct End {
     failed: Vec<Failed>,
     left: Result<(), String>,
-    /// How many peers it has forgotten.
+    /// How many peers it has forgotten, and how often it has packed one.
     forgotten: u64,
+    packed: u64,
 }
 
 /// Plays a world; what became of each rank. `None`: it was killed.
@@ -176,12 +187,13 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
             let rank = Rank { me, plan, failed: RefCell::default(), gives_up: Cell::new(false) };
             program(&rank);
             let forgotten = ep.fabric_here().map_or(0, |fabric| fabric.forgotten());
+            let packed = ep.fabric_here().map_or(0, |fabric| fabric.packed().1);
             let left = match rank.gives_up.get() {
                 true => Err("has given up".to_owned()),
                 // SAFETY: the program is over, and has no other threads.
                 false => job::leave(ep, unsafe { Unused::promised() }).map_err(|e| e.detail().to_owned()),
             };
-            let end = End { failed: rank.failed.take(), left, forgotten };
+            let end = End { failed: rank.failed.take(), left, forgotten, packed };
             ends.lock().unwrap_or_else(PoisonError::into_inner)[me as usize] = Some(end);
             if rank.gives_up.get() {
                 ether.bury(me);
@@ -197,12 +209,13 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
     (ends, run)
 }
 
-/// Plays a world in which nothing fails; how many peers were forgotten.
-fn all_is_well(plan: Plan, program: fn(&Rank)) -> u64 {
+/// Plays a world in which nothing fails; how many peers were forgotten, and packed.
+fn all_is_well(plan: Plan, program: fn(&Rank)) -> [u64; 2] {
     let (ends, _) = play(plan, program);
     let well = |end: &Option<End>| end.as_ref().is_some_and(|end| end.failed.is_empty() && end.left.is_ok());
     assert!(ends.iter().all(well), "{plan:?}\nof each rank: {ends:#?}");
-    ends.iter().flatten().map(|end| end.forgotten).sum()
+    let sum = |of: fn(&End) -> u64| ends.iter().flatten().map(of).sum();
+    [sum(|end| end.forgotten), sum(|end| end.packed)]
 }
 
 /// Plays a world in which only those calls fail that have to do with a rank that dies, is stopped or loses connections, or with one that has

@@ -83,6 +83,8 @@ pub const GO: &str = "fmpl-ghosts-go";
 const LENT_FROM: usize = 4096;
 /// The thread sleeps so long at most.
 const SLEEP: Duration = Duration::from_millis(20);
+/// What has come is taken after so many turns at least: the network keeps little of it, and more is lost.
+const TURNS: usize = 32;
 /// Those that wait for messages are looked at so often at most, since they may be many: so many nanoseconds for each of them, and at most.
 const LISTENS_NS: [u64; 2] = [200, 500_000];
 
@@ -261,6 +263,7 @@ impl Host {
         while !common.stop.load(Ordering::Acquire) {
             let _ = common.device.arm();
             self.collect(&mut touched);
+            self.listen(&mut touched);
             self.begin(&mut touched);
             let now = now_ns();
             while let Some(Reverse((at, rank))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
@@ -278,7 +281,10 @@ impl Host {
             }
             touched.sort_unstable();
             touched.dedup();
-            touched.drain(..).for_each(|rank| self.give_turn(rank));
+            for some in std::mem::take(&mut touched).chunks(TURNS) {
+                some.iter().for_each(|rank| self.give_turn(*rank));
+                self.collect(&mut touched);
+            }
         }
     }
 
@@ -305,7 +311,10 @@ impl Host {
             self.ghost(rank).port.put(what);
             touched.push(rank);
         }
-        // Nobody tells of what is written without a number.
+    }
+
+    /// Nobody tells of what is written without a number.
+    fn listen(&mut self, touched: &mut Vec<u32>) {
         let now = now_ns();
         if now - self.listened_ns < self.listens_ns() {
             return;

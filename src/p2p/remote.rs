@@ -334,6 +334,7 @@ pub(super) fn hooks() -> Hooks {
             lanes.iter().for_each(|lane| lane.remote().pay_at_once());
         }),
         owes: Box::new(forget::owes),
+        has_unmade: Box::new(forget::has_unmade),
         close: Box::new(forget::close),
         open: Box::new(forget::open),
         free: Box::new(forget::free),

@@ -69,6 +69,8 @@ pub fn open() -> Result<&'static Rma> {
     let rma = RMA.put(rma);
     if rma.device.is_some() {
         let _ = rma.ep.on_command.set(come);
+        // Whoever may have drawn a ticket of its ring is asked, when a rank has died.
+        rma.ep.fabric_here().inspect(|fabric| fabric.keep_all());
         *RUNG.lock().unwrap_or_else(|e| e.into_inner()) = Some(rma);
     }
     let announced = announced.and_then(|()| rma.serve_others());

@@ -9,6 +9,9 @@ HOUSE_MOVED = ["examples/incast"]
 HOUSE_NEW = [
     ("src/fabric/network/forget.rs", "peers are forgotten"),
     ("src/p2p/remote/forget.rs", "the same: what is under way"),
+    ("src/fabric/network/crowd.rs", "the same: strangers wait"),
+    ("src/fabric/network/packed.rs", "peers whose messages nobody receives, in few bytes"),
+    ("src/fabric/network/link/packing.rs", "the same: what is kept of one"),
     ("src/lane/table/doors.rs", "the same: lanes that may go"),
     ("src/comm/claim/elsewhere.rs", "the same: claims of peers on other nodes"),
     ("src/p2p/any_source/remote/road/several.rs", "several told at once of a multicast between nodes"),

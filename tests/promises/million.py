@@ -374,6 +374,25 @@ def _():
     return text, rank["ghosts"] == 65_536 and not over and rank["with"]["peers"] <= BUDGET
 
 
+@line("million", "incast that nobody receives before all have come, FMPL_CONTEXTS=64, K = 1024, 8192, 65 536: bytes of each peer packed; all else",
+      "<= 64 with the blocks they lie in; no more than the contexts' peers; in order afterwards, then as before within 5 %")
+def _():
+    texts, held = [], True
+    contexts = 64
+    for k in (1024, 8192, 65_536):
+        rank = ghosts(1 << 22, k, "--incast", "--late", "400", contexts=contexts)[0]
+        before, look, after = (rank[look] for look in ("before", "late", "after"))
+        packed = look["parts"].get("between nodes: peers that are packed", 0)
+        each, else_ = packed / max(look["packed"], 1), look["all"] - before["all"] - packed
+        most = contexts + contexts // 8 + 16 + look["let_in"]
+        # What is not packed does not grow with K: so many peers in their contexts, or about to be, and some 14 KB of each.
+        held &= look["packed"] + look["peers"] == k and look["peers"] <= most and else_ <= 16_384 * most
+        held &= each <= 64 and rank["ghosts"] == k and after["peers"] + after["packed"] == 0 and after["all"] <= 1.05 * before["all"]
+        texts.append(f"K = {k}: {look['packed']} packed, {each:.1f} bytes each, all else {else_ / 1e3:.0f} KB for {look['peers']}; "
+                     f"come in {rank['late_seconds']:.0f} s, received in {rank['seconds']:.0f} s, then {after['all'] / before['all'] - 1:+.1%}")
+    return "; ".join(texts), held
+
+
 def senders(n):
     done = subprocess.run([bench.fmpl, "info", "--memory", str(n + 1), "--incast"], env={**os.environ, "FMPL_NETWORK": "tcp:lo"}, capture_output=True, text=True)
     if done.returncode:

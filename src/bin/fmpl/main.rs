@@ -55,7 +55,7 @@ enum Command {
         /// The four speak to these one after the other, and are answered; then to the first again
         #[arg(long, requires = "ghosts")]
         in_turn: bool,
-        /// The four receive nothing before so many seconds are over, and are looked at then
+        /// The four receive nothing before so many seconds are over or all have come, and are looked at then
         #[arg(long, value_name = "SECONDS", requires = "ghosts")]
         late: Option<u32>,
         /// All of these have to do with rank 0, and all at once; without --world the other ranks, which are processes then, each on a node

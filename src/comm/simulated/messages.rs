@@ -1,6 +1,7 @@
 //! Messages between pairs of ranks in every way that a program has: waiting and not, received late, of any index, withdrawn, in windows and
 //! streams. All bytes are checked.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Plan, Rank, all_is_well, play, the_fault_is_named};
@@ -283,6 +284,48 @@ fn program(rank: &Rank) {
     }
 }
 
+/// Each sends all others what they receive much later, in an order of their own.
+fn all_lie_about(rank: &Rank) {
+    let plan = &rank.plan;
+    let mut own = Lot::new(plan.seed ^ u64::from(rank.me + 1) << 40);
+    let mut over = vec![false; plan.ranks as usize];
+    let sleep = |own: &mut Lot| crate::base::thread::sleep(Duration::from_millis(own.one_of(&[1, 30, 400, 4000])));
+    for round in 0..plan.rounds {
+        for sends in [true, false] {
+            let mut others: Vec<u32> = (0..plan.ranks).filter(|peer| *peer != rank.me).collect();
+            while !others.is_empty() {
+                let peer = others.swap_remove(own.below(others.len() as u64) as usize);
+                if over[peer as usize] {
+                    continue;
+                }
+                let (with, pair) = (With { rank, peer }, if sends { (rank.me, peer) } else { (peer, rank.me) });
+                // What goes from one to the other in this round both know.
+                let mut lot = Lot::new(plan.seed ^ round << 32 ^ u64::from(pair.0) << 8 ^ u64::from(pair.1));
+                let does = if sends { With::send } else { With::recv };
+                let all: Vec<(i32, usize)> =
+                    (0..lot.below(5)).map(|_| (lot.below(INDICES as u64) as i32, lot.one_of(&SHORT))).collect();
+                let mut all = all.into_iter().zip(round << 8..);
+                over[peer as usize] = all.try_for_each(|((index, len), n)| does(&with, index, n, len)).is_none();
+            }
+            sleep(&mut own);
+        }
+    }
+}
+
+/// What nobody receives for long is there when it is received, whoever was packed meanwhile; some are.
+fn all_come_late(seed: u64) {
+    let [_, packed] = all_is_well(Plan::of_late(seed), all_lie_about);
+    PACKED.fetch_add(packed, Ordering::Relaxed);
+}
+
+/// Peers that were packed, of all runs of this process.
+static PACKED: AtomicU64 = AtomicU64::new(0);
+
+/// The same, and whoever has to do with a rank that dies hears of it.
+fn one_dies_late(seed: u64) {
+    the_fault_is_named(Plan::of_late(seed).in_which_one_dies(), all_lie_about);
+}
+
 /// All bytes come, in order, whatever places there are and whatever becomes of datagrams.
 fn all_come(seed: u64) {
     _ = all_is_well(Plan::of(seed), program);
@@ -290,7 +333,7 @@ fn all_come(seed: u64) {
 
 /// The same among ranks that forget each other; which they do.
 fn all_come_anew(seed: u64) {
-    let forgotten = all_is_well(Plan::of_forgetful(seed), program);
+    let [forgotten, _] = all_is_well(Plan::of_forgetful(seed), program);
     assert!(forgotten > 0, "nobody has been forgotten");
 }
 
@@ -340,6 +383,20 @@ mod runs {
     #[test]
     fn messages_come_anew() {
         batch("messages_come_anew", 20, super::all_come_anew);
+    }
+    #[test]
+    fn messages_come_late() {
+        batch("messages_come_late", 20, super::all_come_late);
+    }
+    #[test]
+    fn peers_are_packed() {
+        (1..=5).for_each(super::all_come_late);
+        let packed = super::PACKED.load(super::Ordering::Relaxed);
+        assert!(packed > 10, "{packed} peers were packed");
+    }
+    #[test]
+    fn messages_late_amid_a_death() {
+        batch("messages_late_amid_a_death", 10, super::one_dies_late);
     }
     #[test]
     fn messages_amid_a_death() {

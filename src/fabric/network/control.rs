@@ -11,13 +11,14 @@ use std::time::Duration;
 use super::arrivals::{Arrival, Arrivals};
 use super::bounce::BOUNCE_BYTES;
 use super::cache::Cache;
+use super::crowd::Crowd;
 use super::device::{Device, DeviceError};
-use super::forget::Crowd;
 use super::hello::{Card, Kind};
 use super::kept::Shelf;
 use super::link::Link;
 use super::link::ending::Reason;
 use super::multicast::{self, Group, Name};
+use super::packed::{Back, Packed};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
 use super::stamps::Stamps;
@@ -109,6 +110,8 @@ pub(super) struct Shared {
     pub annexes: Arc<AtomicUsize>,
     copied: AtomicU64,
     multicast: Arc<multicast::Counts>,
+    /// No link is packed.
+    pub keeps_all: AtomicBool,
 }
 
 #[derive(Default)]
@@ -118,7 +121,10 @@ pub(super) struct Links {
     refused: HashMap<u32, u32>,
     /// Peers that have answered a probe.
     probed: HashSet<u32>,
+    /// Whether strangers are let in.
     pub crowd: Crowd,
+    pub packed: Packed,
+    pub back: Back,
 }
 
 impl Fabric {
@@ -164,6 +170,7 @@ impl Fabric {
             annexes: Arc::default(),
             copied: AtomicU64::new(0),
             multicast: Arc::default(),
+            keeps_all: AtomicBool::new(false),
         });
         Ok(Fabric { shared, thread: Mutex::new(None), pid: std::process::id() })
     }
@@ -208,7 +215,7 @@ impl Fabric {
     pub fn forgotten(&self) -> u64 {
         self.shared.forgotten.load(Ordering::Relaxed)
     }
-    /// Peers that were let in beyond what there is room for, since nobody was forgotten for long.
+    /// Peers that were let in beyond what there is room for, since nobody has gone for long.
     pub fn let_in(&self) -> u64 {
         self.shared.lock().crowd.beyond()
     }
@@ -284,6 +291,7 @@ impl Fabric {
         let windows: usize = links.iter().map(|link| link.window_bytes() + link.pair_bytes()).sum();
         vec![
             ("between nodes: links with peers", (links.len() * size_of::<Link>()) as u64),
+            ("between nodes: peers that are packed", self.shared.lock().packed.bytes() as u64),
             ("between nodes: fronts and pages of lanes", windows.saturating_sub(annexes) as u64),
             ("between nodes: annexes of lanes", annexes as u64),
             ("between nodes: bounce buffers", bounces as u64),
@@ -337,7 +345,8 @@ impl Fabric {
         links.iter().filter(asks).for_each(tell);
         loop {
             let left: Vec<&Arc<Link>> = links.iter().filter(asks).filter(|l| !l.is_up() && !l.knows_end()).collect();
-            if left.is_empty() || now_ns() >= until_ns {
+            let packed = self.shared.leaves_packed(until_ns);
+            if left.is_empty() && !packed || now_ns() >= until_ns {
                 return;
             }
             let links = self.shared.lock();
@@ -384,9 +393,11 @@ impl Shared {
     /// The link with a peer, made if need be.
     pub fn link(&self, peer: u32) -> Arc<Link> {
         let mut links = self.lock();
+        let Links { by_peer, packed, .. } = &mut *links;
         let life = || self.lives.fetch_add(1, Ordering::Relaxed) + 1;
-        let make = || Arc::new(Link::new(self, &self.this, peer, (self.comes_before)(peer), life()));
-        links.by_peer.entry(peer).or_insert_with(make).clone()
+        let named = |life| Link::new(self, &self.this, peer, (self.comes_before)(peer), life);
+        let make = || Arc::new(packed.take(peer).map_or_else(|| named(life()), |record| self.unpacks(&record, named)));
+        by_peer.entry(peer).or_insert_with(make).clone()
     }
     /// The link with a peer, if there is one.
     pub fn known(&self, peer: u32) -> Option<Arc<Link>> {
@@ -463,8 +474,9 @@ impl Shared {
             let Some(arrival) = self.arrivals.next() else { break };
             match arrival {
                 Arrival::Packet(bytes) => self.packet(&bytes),
+                // It may be packed meanwhile: packets overtake numbers where a thread waits.
                 Arrival::Number(peer, number) => {
-                    if let (Some(link), Some(hooks)) = (self.known(peer), self.hooks.get()) {
+                    if let (Some(link), Some(hooks)) = (self.has(peer).then(|| self.link(peer)), self.hooks.get()) {
                         (hooks.on_number)(&link, number);
                     }
                 }

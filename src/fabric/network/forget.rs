@@ -22,7 +22,6 @@ use super::control::Shared;
 use super::handshake::State;
 use super::hello::{Hello, Kind};
 use super::link::{Link, Posted};
-use super::room::Which;
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::log::{Level, tell};
@@ -59,6 +58,10 @@ impl Lives {
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
+    /// The peer's is this one.
+    pub fn knows(&self, theirs: u64) {
+        self.theirs.store(theirs, Ordering::Release);
+    }
 }
 
 /// How far the forgetting of a peer is.
@@ -74,76 +77,25 @@ pub(super) struct Attempts {
     /// The next one is not to be made before, and the pause after that.
     next: u64,
     pause: u64,
+    /// The peer has answered *kept* after the connection of this turn.
+    kept: u32,
 }
 
 impl Attempts {
+    /// What must be known of them by a link that goes on after it was packed.
+    pub fn numbers(&self) -> [u32; 3] {
+        [self.asked, self.refused, self.kept]
+    }
+    pub fn go_on(&mut self, [asked, refused, kept]: [u32; 3]) {
+        (self.asked, self.refused, self.kept) = (asked, refused, kept);
+    }
+    /// Has the peer something under way, as far as is known since this turn? Without another one nothing comes of it.
+    pub fn is_kept_in(&self, turn: u32) -> bool {
+        turn != 0 && self.kept == turn
+    }
     /// The next one is made after a pause from now.
     fn put_off(&mut self, now: u64) {
         self.next = (now + self.pause).next_multiple_of(TOGETHER_NS);
-    }
-}
-
-/// Peers that have come are known beyond the contexts of a node: a share of these, and so many.
-const BEYOND: (usize, usize) = (8, 16);
-/// Where too many are known and none was forgotten for so long, strangers are let in all the same: what is known may wait for them. From one to the
-/// next.
-const STUCK_NS: [u64; 2] = [1_000_000_000, 10_000_000];
-
-/// How long a stranger is told to wait before it asks again, in milliseconds, at least and at most: so that so many ask a second, however many wait.
-const PAUSE_MS: [u32; 2] = [50, 16_000];
-const ASK_A_SECOND: u32 = 2048;
-
-/// Whether strangers are let in.
-#[derive(Debug, Default)]
-pub(super) struct Crowd {
-    /// Strangers that were put off since then, and how long they are told to wait.
-    put_off: u32,
-    since_ns: u64,
-    pause_ms: u32,
-    /// Since when there are too many, and when the last was forgotten and let in beyond that; 0: it is not so.
-    full_ns: u64,
-    forgot_ns: u64,
-    beyond_ns: u64,
-    /// Let in beyond what there is room for, so far.
-    beyond: u64,
-}
-
-impl Crowd {
-    /// May one more come to so many, where `places` are to be had of contexts?
-    fn admits(&mut self, known: usize, places: usize, now: u64) -> bool {
-        if known < places + places / BEYOND.0 + BEYOND.1 {
-            self.full_ns = 0;
-            return true;
-        }
-        if self.full_ns == 0 {
-            self.full_ns = now;
-        }
-        let stuck = now.saturating_sub(self.full_ns.max(self.forgot_ns)) > STUCK_NS[0]
-            && now.saturating_sub(self.beyond_ns) > STUCK_NS[1];
-        if stuck {
-            self.beyond_ns = now;
-            self.beyond += 1;
-        }
-        stuck
-    }
-
-    /// How many were let in beyond what there is room for.
-    pub fn beyond(&self) -> u64 {
-        self.beyond
-    }
-
-    /// A stranger is put off: for how many milliseconds.
-    fn puts_off(&mut self, now: u64) -> u32 {
-        self.put_off += 1;
-        let ms = now.saturating_sub(self.since_ns) / 1_000_000;
-        if ms >= 1000 {
-            let asked = u64::from(self.put_off) * 1000 / ms;
-            let pause = u64::from(self.pause_ms) * asked / u64::from(ASK_A_SECOND);
-            self.pause_ms = u32::try_from(pause).unwrap_or(u32::MAX).max(self.pause_ms / 2);
-            (self.put_off, self.since_ns) = (0, now);
-        }
-        self.pause_ms = self.pause_ms.clamp(PAUSE_MS[0], PAUSE_MS[1]);
-        self.pause_ms
     }
 }
 
@@ -192,7 +144,10 @@ impl Shared {
     /// The link that a packet belongs to, made if need be; `None`: the packet is of a life that is over, and has been dealt with.
     pub(super) fn link_of(&self, hello: &Hello) -> Option<Arc<Link>> {
         loop {
-            if hello.lives[1] != 0 && self.known(hello.from).is_none() {
+            if self.answers_packed(hello) {
+                return None;
+            }
+            if hello.lives[1] != 0 && !self.has(hello.from) {
                 self.say_forgotten(hello);
                 return None;
             }
@@ -204,7 +159,7 @@ impl Shared {
                 self.not_known(hello.from);
                 return None;
             }
-            if hello.kind == Kind::Later && self.known(hello.from).is_none() {
+            if hello.kind == Kind::Later && !self.has(hello.from) {
                 self.not_known(hello.from);
                 return None;
             }
@@ -228,16 +183,6 @@ impl Shared {
         }
     }
 
-    /// `None`: this peer is known, or there is room for one more. Otherwise it is to ask again after so many milliseconds: what a stranger has to
-    /// say waits with it meanwhile, and takes no memory here.
-    fn puts_off(&self, peer: u32) -> Option<u32> {
-        let (mut links, now) = (self.lock(), now_ns());
-        let known = links.by_peer.len();
-        let admits =
-            links.by_peer.contains_key(&peer) || links.crowd.admits(known, self.places[Which::Contexts as usize], now);
-        (!admits).then(|| links.crowd.puts_off(now))
-    }
-
     /// Says that what a packet is about is forgotten here. The peer may have said that it leaves.
     fn say_forgotten(&self, hello: &Hello) {
         let [theirs, mine] = hello.lives;
@@ -254,7 +199,7 @@ impl Shared {
 
     /// Nothing is kept of who sends packets here and is not known.
     fn not_known(&self, peer: u32) {
-        if self.known(peer).is_none() {
+        if !self.has(peer) {
             self.forget_stamps(peer);
         }
     }
@@ -265,6 +210,15 @@ impl Shared {
         if link.has_ended() && link.lives.is_closed() {
             // Whoever comes is told why.
             self.open(link);
+        }
+        if link.takes_unpacked()
+            && let Some(hooks) = self.hooks.get()
+        {
+            // What the peer was to be told meanwhile, and that the communicator of a lane is freed.
+            link.pages().iter().for_each(|page| (hooks.opened)(link, page.lane()));
+        }
+        if self.packs(link) {
+            return SETTLED;
         }
         let at_rest = || !link.has_ended() && (link.lives.is_closed() || !link.is_in() && !link.has_left());
         let Some(mut posted) = at_rest().then(|| link.try_lock()).flatten() else { return SETTLED };
@@ -363,6 +317,7 @@ impl Shared {
                 self.forget_stamps(hello.from);
             }
             Kind::Kept if link.lives.is_closed() && hello.turn == posted.attempts.asked => {
+                posted.attempts.kept = posted.hand.turn();
                 posted.attempts.put_off(now_ns());
                 drop(posted);
                 self.open(&link);
@@ -390,7 +345,8 @@ impl Shared {
         let mut links = self.lock();
         if links.by_peer.get(&link.peer).is_some_and(|known| Arc::ptr_eq(known, &link)) {
             links.by_peer.remove(&link.peer);
-            links.crowd.forgot_ns = now_ns();
+            links.back.leaves(link.peer);
+            links.crowd.one_left(now_ns());
             self.forgotten.fetch_add(1, Ordering::Relaxed);
         }
         drop(links);
@@ -402,32 +358,5 @@ impl Shared {
         // Under the lock, so that who is about to wait does not miss it.
         drop(self.lock());
         self.answered.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As long as strangers ask as they are told to.
-    #[test]
-    fn the_more_strangers_wait_the_seldomer_they_ask() {
-        let asked_of = |crowd: &mut Crowd, strangers: u64, seconds: u64| {
-            let (mut next, mut asked) = (vec![0u64; strangers as usize], 0u64);
-            let from = crowd.since_ns / 1_000_000;
-            for ms in 0..1000 * seconds {
-                for at in next.iter_mut().filter(|at| **at <= ms) {
-                    *at = ms + u64::from(crowd.puts_off((from + ms) * 1_000_000));
-                    asked += u64::from(ms >= 1000 * (seconds - 10));
-                }
-            }
-            asked / 10
-        };
-        let mut crowd = Crowd::default();
-        let few = asked_of(&mut crowd, 20, 20);
-        assert!((100..=20 * 20).contains(&few), "{few} a second");
-        let many = asked_of(&mut crowd, 8000, 40);
-        assert!((200..=8192).contains(&many), "{many} a second");
-        assert!(asked_of(&mut crowd, 20, 40) > 50, "and soon again when they are few");
     }
 }

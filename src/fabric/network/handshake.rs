@@ -105,6 +105,10 @@ impl Handshake {
     pub fn new(first: bool) -> Handshake {
         Handshake { first, state: State::Down, turn: 0, wanted: false, quiet: false, peer_quiet: false }
     }
+    /// After this turn, with nothing under way.
+    pub fn after(first: bool, turn: u32) -> Handshake {
+        Handshake { turn, ..Handshake::new(first) }
+    }
     pub fn state(&self) -> State {
         self.state
     }

@@ -36,6 +36,7 @@ use under_way::{Echo, Stuck};
 
 pub mod ending;
 pub mod memory;
+pub(super) mod packing;
 mod posting;
 mod under_way;
 
@@ -163,6 +164,9 @@ pub struct Link {
     /// What the peer may read for now, beside its windows; and held by the thread of this side that is lent something there.
     lent: Mutex<Option<Region>>,
     borrowing: Mutex<()>,
+    /// See [`packing`]: it is asked for; it was packed, and nobody has looked since at what it missed.
+    asked_for: AtomicBool,
+    unpacked: AtomicBool,
 }
 
 impl Link {
@@ -216,6 +220,8 @@ impl Link {
             indices: AtomicU32::new(0),
             lent: Mutex::default(),
             borrowing: Mutex::default(),
+            asked_for: AtomicBool::new(false),
+            unpacked: AtomicBool::new(false),
         }
     }
 

@@ -14,7 +14,9 @@
 //! | [`link`] | what a process has with one peer, and what is under way there |
 //! | `handshake` | how a connection is made, given up and made again: states and packets |
 //! | `turns` | doing it, on first use and when others need the place |
+//! | `crowd` | whether strangers are let in |
 //! | `forget` | peers that nothing is under way with are forgotten |
+//! | `packed` | peers that have sent what nobody receives, in few bytes |
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
 //! | `ways` | which way each peer is to take, by how much goes there |
@@ -31,6 +33,7 @@ pub mod bounce;
 pub mod cache;
 pub mod control;
 mod costs;
+mod crowd;
 pub mod device;
 mod forget;
 mod handshake;
@@ -40,6 +43,7 @@ mod kept;
 pub mod link;
 pub mod multicast;
 pub mod own;
+mod packed;
 mod record;
 pub mod region;
 pub mod room;

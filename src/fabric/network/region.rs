@@ -241,6 +241,28 @@ impl Ground {
     pub fn there(&self) -> usize {
         self.there.load(Ordering::Relaxed)
     }
+    fn words(&self, at: usize, bytes: usize) -> &[AtomicU64] {
+        assert!(at.is_multiple_of(8) && at + bytes <= self.memory.len && bytes.is_multiple_of(8));
+        // SAFETY: within the memory, which lives as long as self; whoever else uses it does so by atomics.
+        unsafe { std::slice::from_raw_parts(self.memory.at.add(at).cast::<AtomicU64>(), bytes / 8) }
+    }
+    /// Its first bytes, as they are while it is not registered.
+    pub fn bytes(&self, len: usize) -> Vec<u8> {
+        self.words(0, len).iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect()
+    }
+    /// Puts bytes where they were in another one, before this one is shown to anybody.
+    pub fn put_back(&self, at: usize, bytes: &[u8]) {
+        let page = crate::fabric::shm::region::page_size();
+        for (at, byte) in (at..).zip(bytes) {
+            let word = &self.words(at & !7, 8)[0];
+            let mut all = word.load(Ordering::Relaxed).to_ne_bytes();
+            all[at & 7] = *byte;
+            word.store(u64::from_ne_bytes(all), Ordering::Relaxed);
+        }
+        // As far as is known: more exactly when it is registered next, and given up again.
+        let there = (at + bytes.len()).next_multiple_of(page).min(self.memory.len);
+        self.there.fetch_max(there, Ordering::Relaxed);
+    }
     /// The key by which a peer's requests name it, while it is registered.
     pub fn key(&self) -> Option<u32> {
         self.region.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Region::rkey)

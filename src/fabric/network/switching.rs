@@ -85,6 +85,10 @@ pub(super) struct Switch {
 }
 
 impl Switch {
+    /// Is there anything that another turn needs?
+    pub fn is_under_way(&self) -> bool {
+        self.next.is_some() || self.kept.is_some() || self.agreed.is_some()
+    }
     /// The turn does not go by the way for which this side has a place.
     fn is_declined(&mut self, now: u64) {
         self.next = None;

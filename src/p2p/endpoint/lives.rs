@@ -175,7 +175,8 @@ impl Endpoint {
         // And those who wait for this rank, which has had nothing for them so far. Who is just being forgotten hears of it if it is not.
         let (has_lane, number) =
             (|rank: u32| lanes.iter().any(|lane| lane.world == rank), u64::from(context.place.epoch));
-        let mut others = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
+        let fabric = self.fabric_here().inspect(|fabric| fabric.has_news());
+        let mut others = fabric.map_or(Vec::new(), |fabric| fabric.links());
         let waits = |link: &Link| link.open_window(number, 0).is_some() && !has_left(link);
         others.retain(|link| hears(link.peer) && !has_lane(link.peer) && !link.is_closed() && waits(link));
         // Who has finalized connects to nobody.

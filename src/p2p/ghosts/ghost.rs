@@ -22,6 +22,8 @@ const PATIENCE_NS: [u64; 2] = [20_000_000, 250_000_000];
 const IDLE_NS: u64 = 500_000_000;
 /// The same of one that has something to do which nobody tells of.
 const SOON_NS: u64 = 5_000_000;
+/// The same without a connection: all that comes then begins with a packet, which gives it a turn.
+const FAR_NS: u64 = 5_000_000_000;
 /// A peer may take so long to answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -120,6 +122,8 @@ impl Ghost {
         let fabric = Fabric::start(who, port.clone(), terms).map(Arc::new);
         let fabric = fabric.inspect_err(|e| common.is_in_trouble(rank, e.detail())).ok();
         if let (Some(fabric), Some(key)) = (&fabric, common.key()) {
+            // Who has sent something is looked for among its links.
+            fabric.keep_all();
             fabric.know(key, hooks(common, &state));
         }
         Ghost { rank, port, fabric, state, errand: None, due: 0 }
@@ -130,12 +134,10 @@ impl Ghost {
         self.errand.as_ref().map(|_| self.state.stage())
     }
 
-    /// Does it wait for a message?
+    /// Does it wait for a message that may come now?
     pub fn listens(&self) -> bool {
-        match self.errand {
-            Some(_) => self.state.stage() == Stage::Sent,
-            None => self.state.remote().is_some(),
-        }
+        let waits = self.errand.is_none() || self.state.stage() == Stage::Sent;
+        waits && self.state.remote().is_some_and(|remote| remote.link.is_up())
     }
     /// Is there one that it has not seen, or was its last one received, and there are more?
     pub fn has_come(&self, plan: &Plan) -> bool {
@@ -252,7 +254,10 @@ impl Ghost {
         if self.state.stage() == Stage::Sent {
             if errand.sent < common.plan.messages {
                 remote.link.poll();
-                if remote.acked(slot) < u64::from(errand.sent) || !remote.is_ready(slot) {
+                if remote.acked(slot) < u64::from(errand.sent) {
+                    return now + if remote.link.is_up() { SOON_NS } else { FAR_NS };
+                }
+                if !remote.is_ready(slot) {
                     return now + SOON_NS;
                 }
                 let words = common.plan.says(self.rank, errand.sent);
@@ -265,7 +270,7 @@ impl Ghost {
             }
             if !is_there(&remote, slot, 1) {
                 remote.link.poll();
-                return now + SOON_NS;
+                return now + if remote.link.is_up() { SOON_NS } else { FAR_NS };
             }
             check_answer(common, &remote, slot, self.rank, errand.sent - 1);
             remote.acknowledge(slot, 1, When::WithNext);
@@ -283,7 +288,7 @@ impl Ghost {
             fabric.part(&remote.link);
             return now + SOON_NS;
         }
-        now + IDLE_NS
+        now + if remote.link.is_up() { IDLE_NS } else { FAR_NS }
     }
 }
 
@@ -321,6 +326,7 @@ fn hooks(common: &Arc<Common>, state: &Arc<State>) -> Hooks {
         came_up: Box::new(move |_| to_pay.remote().iter().for_each(|remote| remote.pay_at_once())),
         owes: Box::new(move |_| to_owe.remote().is_some_and(|remote| remote.owes())),
         settle: Box::new(move |_| to_settle.remote().iter().for_each(|remote| remote.pay_at_once())),
+        has_unmade: Box::new(|_| false),
         close: Box::new(move |link| match to_close.remote() {
             Some(remote) if std::ptr::eq(&*remote.link, link) => {
                 (to_close.stage() == Stage::Quiet && !remote.owes()).then_some(1)

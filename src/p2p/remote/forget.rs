@@ -21,14 +21,19 @@ use crate::p2p::{any_index, send, sendbuf};
 /// See [`Hooks::close`](crate::fabric::network::control::Hooks).
 pub(super) fn close(link: &Link) -> Option<usize> {
     let ep = endpoint().ok()?;
-    if has_unmade(ep, link) {
+    if is_unmade_in(ep, link) {
         return None;
     }
     ep.lanes.close(|remote| is_of(remote, link), |lane, remote| is_quiet(ep, lane, remote))
 }
 
+/// See there.
+pub(super) fn has_unmade(link: &Link) -> bool {
+    endpoint().is_ok_and(|ep| is_unmade_in(ep, link))
+}
+
 /// Is there a message for a lane that is yet to be made here? Its sender may have freed the communicator since, and know nothing of it any more.
-fn has_unmade(ep: &Endpoint, link: &Link) -> bool {
+fn is_unmade_in(ep: &Endpoint, link: &Link) -> bool {
     let made = ep.lanes.try_hold_remote(|_, remote| is_of(remote, link));
     let made: Vec<u64> = made.iter().map(|lane| lane.remote().number()).collect();
     link.windows_beside(&made).iter().any(|window| has_messages(window))

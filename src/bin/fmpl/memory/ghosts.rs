@@ -40,7 +40,7 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 pub struct Then {
     /// So many communicators are taken in.
     pub communicators: u32,
-    /// Nobody receives before so many seconds are over.
+    /// Nobody receives before so many seconds are over, or all have come.
     pub late: u32,
 }
 
@@ -99,8 +99,9 @@ struct Look {
     kernel: u64,
     /// As the kernel counts all of this process: resident, its proportion of what is shared, and what is shared.
     process: [u64; 3],
-    /// Peers that are known between nodes, contexts, connections; forgotten so far, and let in beyond the budget.
-    counts: [u64; 5],
+    /// Peers that are known between nodes, contexts, connections; forgotten so far, and let in beyond the budget; those that are packed, and how
+    /// often one was so far.
+    counts: [u64; 7],
 }
 
 impl Look {
@@ -108,8 +109,9 @@ impl Look {
         // What the allocator keeps for the next who asks is nobody's.
         fmpl::base::system::trim();
         let rollup = |name: &str| proc_kb("/proc/self/smaps_rollup", name) as u64 * 1024;
-        let (links, let_in) =
-            endpoint()?.fabric_here().map_or((0, 0), |fabric| (fabric.links().len(), fabric.let_in()));
+        let fabric = endpoint()?.fabric_here();
+        let (links, let_in) = fabric.map_or((0, 0), |fabric| (fabric.links().len(), fabric.let_in()));
+        let (packed, ever) = fabric.map_or((0, 0), |fabric| fabric.packed());
         let counter = |which: Counter| job.counter(which);
         Ok(Look {
             parts: memory()?,
@@ -121,6 +123,8 @@ impl Look {
                 counter(Counter::RdmaPairs)?,
                 counter(Counter::RdmaForgotten)?,
                 let_in,
+                packed,
+                ever,
             ],
         })
     }
@@ -128,13 +132,14 @@ impl Look {
         let parts: serde_json::Map<String, Value> =
             self.parts.iter().map(|p| (p.name.to_owned(), json!(p.bytes))).collect();
         let [rss, pss, shared] = self.process;
-        let [links, contexts, connections, forgotten, let_in] = self.counts;
+        let [links, contexts, connections, forgotten, let_in, packed, ever_packed] = self.counts;
         json!({
             "parts": parts,
             "all": self.parts.iter().map(|p| p.bytes).sum::<u64>(),
             "kernel": self.kernel,
             "rss": rss, "pss": pss, "shared": shared,
             "peers": links, "contexts": contexts, "connections": connections, "forgotten": forgotten, "let_in": let_in,
+            "packed": packed, "ever_packed": ever_packed,
         })
     }
 }
@@ -160,10 +165,10 @@ fn looked_at(job: &Job, plan: Plan, then: Then) -> fmpl::Result<()> {
     if me == 0 {
         launch.put(COME, b"1")?;
     }
-    std::thread::sleep(Duration::from_secs(then.late.into()));
+    let mine = (0..plan.errands).filter(|errand| plan.to(*errand) == me);
+    let came = await_all(mine.clone().count() as u64, Duration::from_secs(then.late.into()))?;
     let late = Look::now(job)?;
     let begun = Instant::now();
-    let mine = (0..plan.errands).filter(|errand| plan.to(*errand) == me);
     let (mut n, mut warm) = (0u64, None);
     for some in mine.clone().collect::<Vec<_>>().chunks(if plan.answers { 1 } else { TOGETHER }) {
         match plan.answers {
@@ -205,9 +210,26 @@ fn looked_at(job: &Job, plan: Plan, then: Then) -> fmpl::Result<()> {
     println!(
         "{}",
         json!({ "rank": me, "ghosts": n, "seconds": seconds, "warm": warm, "before": looks[0], "with": looks[1], "after": looks[2],
-            "communicators": looks[3], "late": looks[4] })
+            "communicators": looks[3], "late": looks[4], "late_seconds": came })
     );
     launch.finalize()
+}
+
+/// Receives nothing until so many have come, or the time is over; how long that took, in seconds.
+fn await_all(ghosts: u64, at_most: Duration) -> fmpl::Result<f64> {
+    let begun = Instant::now();
+    let have_come = || {
+        let fabric = endpoint()?.fabric_here();
+        let here = fabric.map_or(0, |fabric| fabric.links().len() as u64 + fabric.packed().0);
+        fmpl::Result::Ok(here >= ghosts)
+    };
+    while begun.elapsed() < at_most && !have_come()? {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    // What the last have to say comes a moment later.
+    std::thread::sleep(at_most.min(Duration::from_secs(1)));
+    Ok(seconds)
 }
 
 /// Takes in a communicator of the four and three quarters of all others, in which there is no pattern.
@@ -285,6 +307,7 @@ fn shown(found: &Value) -> String {
         ("contexts", "contexts"),
         ("connections", "connections"),
         ("forgotten", "peers forgotten"),
+        ("packed", "peers whose messages nobody has received, in few bytes"),
         ("let_in", "peers let in beyond the budget, since nobody was forgotten for a second"),
     ];
     let all = all.iter().map(|(key, name)| row(&|at| n(at, key), name));

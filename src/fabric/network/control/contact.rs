@@ -52,6 +52,7 @@ impl Fabric {
             // It is about to be forgotten, or not.
             shared.await_answer(FIRST_PATIENCE, |_| !link.lives.is_closed());
         };
+        shared.asks_for(&link);
         let _ = link.card.set(*card);
         // A contact is also the way to learn how many indices the peer has by now, so one answer is awaited in any case.
         let before = link.answers();
@@ -106,6 +107,7 @@ impl Fabric {
     /// The same without a wait: says once more what is not answered yet. `None`: not known yet.
     pub fn greet(&self, peer: u32, card: &Card, lane: u64, chunk: u32) -> Result<Option<Contact>> {
         let link = self.shared.link(peer);
+        self.shared.asks_for(&link);
         let _ = link.card.set(*card);
         if let (Some(page), Some(fronts)) = (link.open_window(lane, 0), link.open_window(lane, chunk + 1)) {
             return Ok(Some((link, [page, fronts])));
@@ -118,7 +120,9 @@ impl Fabric {
 
     /// A link with a peer that nothing is said over yet: whoever tends it hears whether the peer is there.
     pub fn acquaint(&self, peer: u32, card: &Card) {
-        let _ = self.shared.link(peer).card.set(*card);
+        let link = self.shared.link(peer);
+        self.shared.asks_for(&link);
+        let _ = link.card.set(*card);
     }
 
     /// Asks processes whether they are there, until all have answered or the time is over; the first that has not, and why that may be.

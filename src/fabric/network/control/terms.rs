@@ -34,6 +34,8 @@ pub struct Hooks {
     pub settle: Box<dyn Fn(&Link) + Send + Sync>,
     /// Is the peer still to be told something by a lane?
     pub owes: Box<dyn Fn(&Link) -> bool + Send + Sync>,
+    /// Is there a message of the peer for a lane that is yet to be made here?
+    pub has_unmade: Box<dyn Fn(&Link) -> bool + Send + Sync>,
     /// Closes the lanes with a peer that is to be forgotten.
     pub close: Close,
     /// Opens them again.

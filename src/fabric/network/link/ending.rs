@@ -105,6 +105,10 @@ impl Link {
     pub fn has_ended(&self) -> bool {
         self.ending.first.get().is_some()
     }
+    /// Has the peer said that it has given the connection up, or was it late?
+    pub(super) fn has_heard_of_an_end(&self) -> bool {
+        self.ending.word.get().is_some() || self.late_until() != 0
+    }
     /// What is said of a peer that is late, if it is.
     #[inline]
     pub fn lateness(&self) -> Option<&str> {

@@ -1,6 +1,7 @@
 //! What the peer may write here, and where this side may write there: the *windows*, pages of lanes and chunks of their fronts.
 //!
-//! A window stays where it is, with all that was written into it, for as long as its lane may be used. Registered it is only while this
+//! A window stays where it is, with all that was written into it, for as long as its lane may be used, unless it is
+//! [packed](super::packing) meanwhile, and then elsewhere in the next era. Registered it is only while this
 //! process has a *context* with the peer, of which the processes of a node have so many together: from the making of a connection until that
 //! has been given up and another peer needs the context's place. Then nobody can write here, so nothing needs to be agreed on with the peer.
 //! What has changed is the keys. They are numbered by *eras*, one for each time that the context was made; each side says its era with
@@ -8,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::{Link, Posted};
 use crate::base::error::Result;
@@ -21,6 +22,10 @@ use crate::fabric::network::handshake::State;
 use crate::fabric::network::region::{Domain, Ground};
 use crate::fabric::network::room::Room;
 
+/// In place of an address: the peer has not said it; it has, and is to say it again, which it does with its next key.
+const UNKNOWN: u64 = u64::MAX;
+const ASK_AGAIN: u64 = u64::MAX - 1;
+
 /// Which window: the lane, and 0 for its page or the number of a chunk plus one.
 pub type Name = (u64, u32);
 
@@ -29,8 +34,8 @@ pub struct Window {
     name: Name,
     /// Ours.
     pub memory: Ground,
-    /// Where the peer's begins, once it has said.
-    there: OnceLock<u64>,
+    /// Where the peer's begins, once it has said: [`UNKNOWN`], or [`ASK_AGAIN`].
+    there: AtomicU64,
     /// The peer's key: era 32 | key 32.
     key: AtomicU64,
     /// The communicator of its lane is freed here: what is in it interests nobody.
@@ -54,7 +59,8 @@ impl Window {
         let memory = Ground::new(bytes)?;
         let counted = (name.1 == ANNEX_CHUNK + 1).then(|| annexes.clone());
         counted.iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
-        let (there, [key, told], over) = (OnceLock::new(), [0; 2].map(AtomicU64::new), AtomicBool::new(false));
+        let ([key, told], over) = ([0; 2].map(AtomicU64::new), AtomicBool::new(false));
+        let there = AtomicU64::new(UNKNOWN);
         Ok(Window { counted, name, memory, there, key, over, told, answered: Mutex::default() })
     }
     fn open(&self, domain: &Arc<Domain>) -> Result<()> {
@@ -80,17 +86,33 @@ impl Window {
     pub fn has_told(&self, lost: u32) -> bool {
         self.told.load(Ordering::Relaxed) == u64::from(lost) + 1
     }
+    /// Is the communicator of its lane freed here?
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+    pub(super) fn set_over(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
     /// Is it an annex?
     pub fn is_annex(&self) -> bool {
         self.name.1 == ANNEX_CHUNK + 1
     }
     /// Has the peer said where its memory is?
     pub fn is_known(&self) -> bool {
-        self.there.get().is_some()
+        self.there.load(Ordering::Acquire) != UNKNOWN
     }
-    /// The peer has said where its memory is, and its key in that era; 0: it has no context.
+    /// The peer has said it to this link as it was before it was packed.
+    pub(super) fn was_known(&self) {
+        self.there.store(ASK_AGAIN, Ordering::Release);
+    }
+    /// The peer has said where its memory is, and its key in that era; 0: it has no context. In a later era it may be elsewhere, since the peer has
+    /// packed it meanwhile; what is said of an earlier one is late. (By one thread, while nothing is posted that a later era is for.)
     fn tell(&self, place: Place, era: u32) {
-        let _ = self.there.set(place.addr);
+        let there = self.there.load(Ordering::Relaxed);
+        let is_later = u64::from(era) > self.key.load(Ordering::Relaxed) >> 32;
+        if is_later || there == UNKNOWN || there == ASK_AGAIN {
+            self.there.store(place.addr, Ordering::Release);
+        }
         if era != 0 {
             // SYNC POINT: pairs with the acquire in `place_in`.
             self.key.fetch_max((era as u64) << 32 | place.rkey as u64, Ordering::AcqRel);
@@ -101,7 +123,7 @@ impl Window {
     pub(super) fn place_in(&self, era: u32) -> Option<Place> {
         // SYNC POINT: pairs with the exchange in `tell`.
         let key = self.key.load(Ordering::Acquire);
-        let addr = *self.there.get()?;
+        let addr = self.there.load(Ordering::Acquire);
         (era != 0 && ((key >> 32) as u32 == era || !holds(Rule::Era))).then_some(Place { addr, rkey: key as u32 })
     }
 }
@@ -114,12 +136,12 @@ struct Context {
 
 /// The windows of a peer. Locked after the link.
 pub(in crate::fabric::network) struct Windows {
-    all: BTreeMap<Name, Arc<Window>>,
+    pub(super) all: BTreeMap<Name, Arc<Window>>,
     context: Option<Context>,
     /// How often the context was made.
-    era: u32,
+    pub(super) era: u32,
     /// The lane and the chunk that were asked for last.
-    recent: Name,
+    pub(super) recent: Name,
     /// Annexes of the process.
     annexes: Arc<AtomicUsize>,
 }
@@ -156,6 +178,10 @@ impl Windows {
     /// None yet; annexes are counted there.
     pub fn new(annexes: Arc<AtomicUsize>) -> Windows {
         Windows { all: BTreeMap::new(), context: None, era: 0, recent: (0, FIRST_CHUNK), annexes }
+    }
+    /// Are they registered?
+    pub(super) fn is_in(&self) -> bool {
+        self.context.is_some()
     }
     /// The window of this name, made if need be; registered if the others are.
     fn window(&mut self, domain: &Arc<Domain>, name: Name, bytes: usize) -> Result<Arc<Window>> {
@@ -246,7 +272,7 @@ impl Link {
 
     /// Has this process a context with the peer?
     pub(in crate::fabric::network) fn is_in(&self) -> bool {
-        self.windows().context.is_some()
+        self.windows().is_in()
     }
 
     /// Makes the context in this place, which others may not have until it is put away. An error leaves it unmade, the place taken.
@@ -334,7 +360,7 @@ impl Link {
     pub fn windows_beside(&self, lanes: &[u64]) -> Vec<Arc<Window>> {
         let is_beside = |w: &&Arc<Window>| {
             let (lane, number) = w.name;
-            number != 0 && !lanes.contains(&lane) && !w.over.load(Ordering::Relaxed)
+            number != 0 && !lanes.contains(&lane) && !w.is_over()
         };
         self.windows().all.values().filter(is_beside).cloned().collect()
     }
@@ -342,7 +368,7 @@ impl Link {
     pub fn lane_is_over(&self, lane: u64) {
         let windows = self.windows();
         let of_lane = windows.all.range((lane, 0)..=(lane, u32::MAX));
-        of_lane.for_each(|(_, w)| w.over.store(true, Ordering::Relaxed));
+        of_lane.for_each(|(_, w)| w.set_over());
     }
     /// The pages of all lanes.
     pub fn pages(&self) -> Vec<Arc<Window>> {

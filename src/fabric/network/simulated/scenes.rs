@@ -216,6 +216,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 settle: Box::new(|_| ()),
                 owes: Box::new(|_| false),
                 // Ranks here use what they have with each other to the end.
+                has_unmade: Box::new(|_| false),
                 close: Box::new(|_| None),
                 open: Box::new(|_| ()),
                 free: Box::new(|_| ()),

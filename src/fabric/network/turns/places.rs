@@ -37,6 +37,7 @@ impl Shared {
             self.give_context_back(link, posted);
         }
         let mut missing = |which: Which| {
+            self.waits_for_room(link, now);
             let due = now.saturating_sub(posted.times.room) > ROOM_NS;
             if due {
                 posted.times.room = now;
