@@ -71,7 +71,10 @@ pub fn by_itself() {
     let settings = "FMPL_NETWORK=auto FMPL_VERBS=off FMPL_LOG=info";
     let outcome = Job::new(2, "looks for libraries").nodes(Nodes::Cyclic(2)).settings(settings).run();
     assert_eq!(complaints(&outcome).matches("between nodes: tcp on ").count(), 2, "{}", story(&outcome));
-    (0..2).for_each(|rank| assert!(said(&outcome, rank).contains("loaded [false, false]"), "{}", story(&outcome)));
+    // A library that is named is asked first what it has.
+    if std::env::var_os("FMPL_LIBFABRIC").is_none() {
+        (0..2).for_each(|rank| assert!(said(&outcome, rank).contains("loaded [false, false]"), "{}", story(&outcome)));
+    }
 }
 
 /// Rank 1 uses another network than the others.
