@@ -49,7 +49,8 @@ def beside_best(blocks):
     if ours is None or not middle:
         raise Missing("one side has no figures")
     best = min(middle, key=middle.get)
-    return ours / middle[best], f"{ours / middle[best]:.2f} ({ours / 1e3:.1f} us; {best}: {middle[best] / 1e3:.1f}; {len(blocks['fmpl'])} blocks)"
+    ratio = ours / middle[best]
+    return ratio, f"{ratio:.2f} ({ours / 1e3:.1f} us; {best}: {middle[best] / 1e3:.1f}; {len(blocks['fmpl'])} blocks)"
 
 
 def together(runs):
