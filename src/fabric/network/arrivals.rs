@@ -75,7 +75,8 @@ impl Arrivals {
         }
     }
 
-    /// A part of that, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise. `true`: something has come.
+    /// A part of that, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise. `true`: something has
+    /// come, within so many looks.
     pub fn drive(&self, looks: u32) -> bool {
         let Ok(mut pending) = self.pending.try_lock() else { return false };
         let driven = self.device.drive(looks, &mut |arrived| self.take_in(&mut pending, arrived));

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::memory::Window;
+use super::memory::Name;
 use super::{Link, Posted};
 use crate::base::error::Result;
 use crate::fabric::network::control::WINDOW_BYTES;
@@ -81,9 +81,9 @@ impl Brief {
     }
 }
 
-/// Bytes of a window.
-fn bytes_of(window: &Window) -> usize {
-    WINDOW_BYTES[usize::from(window.name().1 != 0)]
+/// Bytes of a window of this name.
+fn bytes_of(name: Name) -> usize {
+    WINDOW_BYTES[usize::from(name.1 != 0)]
 }
 
 impl Link {
@@ -136,12 +136,12 @@ impl Link {
         put(&mut record, windows.all.len() as u64);
         let mut has_come = false;
         for window in windows.all.values() {
-            let (lane, number) = window.name();
+            let name @ (lane, number) = window.name();
             let asked = window.answered.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some();
             if window.is_annex() || asked {
                 return None;
             }
-            let bytes = window.memory.bytes(bytes_of(window));
+            let bytes = window.memory.bytes(bytes_of(name));
             let runs = runs(&bytes);
             has_come |= !runs.is_empty();
             put(&mut record, lane);
@@ -182,8 +182,7 @@ impl Link {
         for _ in 0..take(record)? {
             let (lane, number) = (take(record)?, take(record)?);
             let (name, over, known) = ((lane, u32::try_from(number >> 2).ok()?), number & 2 != 0, number & 1 != 0);
-            let bytes = WINDOW_BYTES[usize::from(name.1 != 0)];
-            let window = match self.window(name, bytes) {
+            let window = match self.window(name, bytes_of(name)) {
                 Ok(window) => window,
                 Err(e) => return Some(Err(e)),
             };
