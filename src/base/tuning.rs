@@ -234,10 +234,12 @@ crossovers! {
     coll_chunk FMPL_COLL_CHUNK: Team, Within(64, 8192) = "how much of a collective call's payload goes into a cell";
     coll_piece FMPL_COLL_PIECE: Team, Within(4096, 1099511627776) =
         "the size of the pieces in which the ranks share the copying of a collective call";
-    coll_far_bcast_long FMPL_COLL_FAR_BCAST_LONG: Team, Bytes =
-        "from this size on a broadcast between nodes goes along a chain or round a ring";
+    coll_far_bcast_tree FMPL_COLL_FAR_BCAST_TREE: Team, Bytes =
+        "from so many bytes for each node on a broadcast between nodes goes down a tree, until another way begins";
+    coll_far_bcast_ring FMPL_COLL_FAR_BCAST_RING: Team, Bytes = "the same of parts that go round a ring";
+    coll_far_bcast_chain FMPL_COLL_FAR_BCAST_CHAIN: Team, Bytes = "the same of pieces that go along a chain";
     coll_far_bcast_multicast FMPL_COLL_FAR_BCAST_MULTICAST: Team, Bytes =
-        "from this size on a broadcast between nodes goes by multicast, where a group can be joined";
+        "the same of multicast, where a group can be joined";
     coll_far_piece FMPL_COLL_FAR_PIECE: Team, Within(4096, 1099511627776) =
         "the size of the pieces that are handed on along a chain between nodes";
     coll_far_allreduce_halving FMPL_COLL_FAR_ALLREDUCE_HALVING: Team, Bytes =

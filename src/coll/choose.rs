@@ -47,12 +47,10 @@ pub struct Choices {
     pub remote_bcast: RemoteBcastWay,
     /// `FMPL_COLL_FAR_ALLREDUCE`
     pub remote_allreduce: RemoteAllreduceWay,
-    /// From this many bytes on a broadcast between nodes goes along a chain, or round a ring.
-    pub remote_bcast_long: usize,
+    /// From so many bytes for each node on a broadcast between nodes takes these ways.
+    pub remote_bcast_from: [(RemoteBcastWay, usize); 4],
     /// Bytes of a piece that is handed on along a chain.
     pub remote_piece: usize,
-    /// From this many bytes on a broadcast between nodes goes by multicast, if it can.
-    pub remote_bcast_multicast: usize,
     /// From this many bytes on an allreduce between nodes halves its vectors.
     pub remote_allreduce_halving: usize,
     /// More ranks than cores: nobody has time to share copying.
@@ -96,9 +94,13 @@ impl Choices {
             between: config.coll_between,
             remote_bcast: config.remote_bcast,
             remote_allreduce: config.remote_allreduce,
-            remote_bcast_long: row.coll_far_bcast_long,
+            remote_bcast_from: [
+                (RemoteBcastWay::Tree, row.coll_far_bcast_tree),
+                (RemoteBcastWay::Ring, row.coll_far_bcast_ring),
+                (RemoteBcastWay::Chain, row.coll_far_bcast_chain),
+                (RemoteBcastWay::Multicast, row.coll_far_bcast_multicast),
+            ],
             remote_piece: row.coll_far_piece,
-            remote_bcast_multicast: row.coll_far_bcast_multicast,
             remote_allreduce_halving: row.coll_far_allreduce_halving,
             crowded: ep.crowded,
             copies,
@@ -120,18 +122,16 @@ impl Choices {
 
     /// The way of a broadcast of this many bytes between so many nodes. `multicast`: it may go that way.
     pub fn remote_bcast(&self, bytes: usize, nodes: usize, multicast: bool) -> RemoteBcastWay {
-        let plain = match bytes >= self.remote_bcast_long && nodes > 2 {
-            true if bytes >= nodes * self.remote_piece => RemoteBcastWay::Chain,
-            true => RemoteBcastWay::Ring,
-            false => RemoteBcastWay::Tree,
-        };
-        let worth = bytes >= self.remote_bcast_multicast && nodes > 2;
         match self.remote_bcast {
-            RemoteBcastWay::Auto if multicast && worth => RemoteBcastWay::Multicast,
-            RemoteBcastWay::Auto => plain,
-            RemoteBcastWay::Multicast if !multicast => plain,
+            RemoteBcastWay::Auto => self.usual_remote_bcast(bytes, nodes, multicast),
+            RemoteBcastWay::Multicast if !multicast => self.usual_remote_bcast(bytes, nodes, false),
             forced => forced,
         }
+    }
+
+    fn usual_remote_bcast(&self, bytes: usize, nodes: usize, multicast: bool) -> RemoteBcastWay {
+        let possible = self.remote_bcast_from.iter().filter(|of| multicast || of.0 != RemoteBcastWay::Multicast);
+        if nodes > 2 { latest(possible, bytes / nodes) } else { RemoteBcastWay::Tree }
     }
 
     /// The way of a reduction of this many bytes.
@@ -208,3 +208,26 @@ const LEAST_CHUNK: usize = if cfg!(loom) { 64 } else { 1024 };
 
 /// Bytes of a payload that go through cells in one call; longer ones are cut.
 pub const SEGMENT: usize = RING_BYTES / 2;
+
+/// The way that begins last of those that have begun with so many bytes for each node; of several that begin at once the last one.
+fn latest<'a>(ways: impl Iterator<Item = &'a (RemoteBcastWay, usize)>, share: usize) -> RemoteBcastWay {
+    let begun = ways.filter(|(_, from)| *from <= share);
+    begun.max_by_key(|(_, from)| *from).map_or(RemoteBcastWay::Tree, |(way, _)| *way)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RemoteBcastWay::{Chain, Multicast, Ring, Tree};
+
+    #[test]
+    fn of_the_ways_that_have_begun_the_latest_is_taken() {
+        let ways = [(Tree, 0), (Ring, 64), (Chain, 64), (Multicast, usize::MAX)];
+        let at = |share| latest(ways.iter(), share);
+        assert_eq!([at(0), at(63), at(64), at(1 << 40)], [Tree, Tree, Chain, Chain]);
+        let ways = [(Tree, 100), (Ring, 50), (Chain, usize::MAX), (Multicast, 0)];
+        let at = |share| latest(ways.iter(), share);
+        assert_eq!([at(0), at(50), at(99), at(100)], [Multicast, Ring, Ring, Tree]);
+        assert_eq!(latest(ways[..3].iter(), 49), Tree, "none has begun");
+    }
+}

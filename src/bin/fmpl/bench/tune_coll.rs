@@ -80,29 +80,62 @@ fn between(mut o: Options, place: &Path, nodes: u32) -> Result<(), String> {
     // Every way of both calls at every size: in a minute or two on devices of software too, if no more than this is asked for.
     o.rounds = 1;
     o.blocks = o.blocks.or(Some(2));
-    let t = times(&o, place, &BCAST, "FMPL_COLL_FAR_BCAST", &["tree", "ring", "chain", "multicast"])?;
+    let ways = ["tree", "ring", "chain", "multicast"];
+    let bcast = times(&o, place, &BCAST, "FMPL_COLL_FAR_BCAST", &ways)?;
     let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_FAR_ALLREDUCE", &["doubling", "halving"])?;
-    let long = best(&t[1], &t[2]);
     println!(
         "\nSettings for {nodes} nodes, the same for all ranks (multicast is another of the four where no group can be joined):"
     );
-    line(&o.sizes, "FMPL_COLL_FAR_BCAST_LONG", crossover(&t[0], &long), "from here on a bcast goes by chain or ring");
-    let rest = best(&t[0], &long);
-    line(&o.sizes, "FMPL_COLL_FAR_BCAST_MULTICAST", crossover(&rest, &t[3]), "from here on a bcast goes by multicast");
-    let halving = crossover(&allreduce[0], &allreduce[1]);
-    line(&o.sizes, "FMPL_COLL_FAR_ALLREDUCE_HALVING", halving, "from here on an allreduce halves its vectors");
+    let steps = steps(&bcast, 0, &[0, 1, 2, 3]).1;
+    for (n, way) in ways.iter().enumerate() {
+        let name = format!("FMPL_COLL_FAR_BCAST_{}", way.to_uppercase());
+        match steps.iter().position(|step| step.0 == n) {
+            Some(0) => println!("export {name}=0 # a bcast goes by {way}"),
+            Some(step) => {
+                let from = o.sizes[steps[step].1];
+                let share = from / nodes as usize;
+                println!(
+                    "export {name}={share:<10} # for each node: from {} on a bcast goes by {way}",
+                    size_text(from)
+                );
+            }
+            None => println!("export {name}=never # {way} is nowhere the fastest"),
+        }
+    }
+    let (name, halving) = ("FMPL_COLL_FAR_ALLREDUCE_HALVING", crossover(&allreduce[0], &allreduce[1]));
+    match o.sizes.get(halving) {
+        Some(n) => println!("export {name}={n:<10} # from {} on an allreduce halves its vectors", size_text(*n)),
+        None => println!("export {name}=never # halving is nowhere the faster"),
+    }
     Ok(())
+}
+
+/// By how much, as a logarithm, the product of the times must be less for a further step: about what medians of few blocks differ by.
+const WORTH: f64 = 0.05;
+
+/// From which size on each of these ways is to be taken, as (way, place among the sizes): each for one run of sizes at most, so that the
+/// product of the times is the least.
+fn steps(times: &[Vec<f64>], from: usize, ways: &[usize]) -> (f64, Vec<(usize, usize)>) {
+    let sizes = times[0].len();
+    if from == sizes {
+        return (0.0, Vec::new());
+    }
+    let mut found = (f64::INFINITY, Vec::new());
+    for way in ways {
+        let others: Vec<usize> = ways.iter().copied().filter(|other| other != way).collect();
+        for to in from + 1..=sizes {
+            let (rest, behind) = steps(times, to, &others);
+            let cost = times[*way][from..to].iter().map(|t| t.ln()).sum::<f64>() + WORTH + rest;
+            if cost < found.0 {
+                found = (cost, [(*way, from)].into_iter().chain(behind).collect());
+            }
+        }
+    }
+    found
 }
 
 fn best(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a.min(*b)).collect()
-}
-
-fn line(sizes: &[usize], name: &str, from: usize, what: &str) {
-    match sizes.get(from) {
-        Some(n) => println!("export {name}={n:<10} # {what}: {}", size_text(*n)),
-        None => println!("# {name}: no crossover within the sizes measured ({what})"),
-    }
 }
 
 /// The median times of a call, `[way][size]`, in µs; also printed.
@@ -128,4 +161,25 @@ fn times(o: &Options, place: &Path, bench: &Bench, setting: &str, ways: &[&str])
         println!();
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_has_the_sizes_at_which_it_is_the_fastest() {
+        let (tree, ring) = (vec![10.0, 20.0, 40.0, 50.0], vec![40.0, 40.0, 50.0, 160.0]);
+        let chain = vec![30.0, 30.0, 30.0, 70.0];
+        let times = [tree, ring, chain];
+        assert_eq!(
+            steps(&times, 0, &[0, 2]).1,
+            [(0, 0)],
+            "a tree is the fastest again at the end, and may not come twice"
+        );
+        assert_eq!(steps(&times[..2], 0, &[0, 1]).1, [(0, 0)]);
+        let multicast = vec![9.9, 12.0, 60.0, 90.0];
+        let times = [times[0].clone(), times[1].clone(), times[2].clone(), multicast];
+        assert_eq!(steps(&times, 0, &[0, 1, 2, 3]).1, [(3, 0), (2, 2), (0, 3)]);
+    }
 }
