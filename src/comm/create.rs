@@ -237,7 +237,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     let team = crate::coll::forget(comm, &unused);
     ep.lanes.forget(comm, &unused);
     let links = ep.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
-    links.iter().for_each(|link| link.lane_is_over(u64::from(place.epoch)));
+    links.iter().for_each(|link| crate::lane::remote::is_freed(link, u64::from(place.epoch)));
     ep.contexts.remove(comm, &unused);
     result.and(said).and(rings).and(team)
 }

@@ -27,6 +27,7 @@ use unsaid::Unsaid;
 
 mod annex;
 pub mod ask;
+mod freed;
 pub mod front;
 mod short;
 mod unsaid;
@@ -34,6 +35,7 @@ mod view;
 
 pub use annex::Part;
 pub use ask::{Answer, Ask, Asked, Call, answer};
+pub use freed::is_freed;
 pub use front::{ChainStart, RemoteChain, RemotePosting, RemoteSlot, WITHDRAWN, sum};
 
 /// In a lane's key: it is between nodes, so the short path does not find it.
@@ -200,8 +202,7 @@ impl Remote {
     }
 
     fn page(&self) -> &Page {
-        // SAFETY: the memory is longer, lives as long as self, and a page is atomics only.
-        unsafe { &*self.page.memory.as_ptr().cast::<Page>() }
+        page_of(&self.page)
     }
     /// Has the peer finalized?
     pub fn has_left(&self) -> bool {
@@ -460,9 +461,5 @@ impl Remote {
 /// Has the peer of this connection finalized, as far as it has said so on some lane?
 pub fn has_left(link: &Link) -> bool {
     link.has_left()
-        || link.pages().iter().any(|window| {
-            // SAFETY: as in `answer`.
-            let page = unsafe { &*window.memory.as_ptr().cast::<Page>() };
-            page.side.state.load(Ordering::Acquire) == SIDE_FINALIZED
-        })
+        || link.pages().iter().any(|window| page_of(window).side.state.load(Ordering::Acquire) == SIDE_FINALIZED)
 }

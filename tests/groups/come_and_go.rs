@@ -1,11 +1,18 @@
 use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
-use crate::ranks::{Job, long};
+use crate::ranks::{Job, Nodes, long};
 use fmpl::ffi::c::*;
 
 pub fn ten_thousand() {
     Job::new(3, "makes and frees").env("TIMES", if long() { 100_000 } else { 10_000 }).seconds(900).run();
     Job::new(4, "makes and frees").settings("TIMES=300 FMPL_WAIT=block").run();
+}
+
+/// What peers on other nodes wrote into is there until both sides have freed the communicator, and no longer.
+pub fn between_nodes() {
+    let job = || Job::new(3, "makes and frees").env("TIMES", if long() { 20_000 } else { 1000 }).seconds(900);
+    job().nodes(Nodes::Cyclic(3)).settings("FMPL_NETWORK=tcp").run();
+    job().nodes(Nodes::Cyclic(2)).settings("FMPL_NETWORK=udp").run();
 }
 
 pub fn hundreds() {

@@ -21,12 +21,13 @@ mod wrong;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 15] = [
+const TESTS: [Test; 16] = [
     ("everybody_finds_their_place", members::everybody),
     ("nodes_have_communicators", members::of_nodes),
     ("messages_of_different_communicators_never_mix", members::never_mix),
     ("many_indices_of_many_ranks", members::many_indices),
     ("ten_thousand_leave_nothing_behind", come_and_go::ten_thousand),
+    ("a_thousand_leave_nothing_behind_between_nodes", come_and_go::between_nodes),
     ("hundreds_are_alive_at_once", come_and_go::hundreds),
     ("one_more_than_there_can_be_is_an_error_that_says_so", come_and_go::all_places),
     ("a_successor_sees_nothing_of_the_freed", come_and_go::successors),

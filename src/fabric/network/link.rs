@@ -35,6 +35,7 @@ pub(super) use under_way::InVain;
 use under_way::{Echo, Stuck};
 
 pub mod ending;
+mod leaving;
 pub mod memory;
 pub(super) mod packing;
 mod posting;

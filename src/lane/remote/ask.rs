@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Remote;
-use super::front::{ANSWER_AT, ASLEEP_AT, FOUND_AT, Page, REQUEST_AT, sum};
+use super::front::{ANSWER_AT, ASLEEP_AT, FOUND_AT, REQUEST_AT, page_of, sum};
 use crate::base::clock::now_ns;
 use crate::fabric::network::link::Link;
 use crate::lane::map::SLOTS;
@@ -221,8 +221,7 @@ fn take_answer(n: u64, answer: u64, found: impl Fn() -> [u64; 3]) -> Answered {
 /// what is asked for, once: who asks again gets the same answer.
 pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
     let Some(window) = link.find_window(|lane| lane as u32 & 0xfff_ffff == number) else { return };
-    // SAFETY: the memory is longer and lives as long as the window; a page is atomics only.
-    let page = unsafe { &*window.memory.as_ptr().cast::<Page>() };
+    let page = page_of(&window);
     let [n, what, slot, seq, at, check] = [0, 1, 2, 3, 4, 5].map(|i| page.request[i].load(Ordering::Acquire));
     // It is being written just now: this call was of the one before, and its own call follows.
     if check != sum(n, &[what, slot, seq, at]) {

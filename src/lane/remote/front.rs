@@ -68,7 +68,9 @@ pub(super) struct Page {
     pub(super) taken: AtomicU64,
     /// The peer knows that what all members do together can never be completed: which rank of the world is lost and how, plus one.
     pub(super) broken: AtomicU64,
-    _pad: [AtomicU64; 6],
+    /// The peer has freed the communicator, or writes nothing here any more.
+    pub(super) freed: AtomicU64,
+    _pad: [AtomicU64; 5],
     /// number of the request, what, slot, seq, an address, their sum
     pub(super) request: [AtomicU64; 8],
     /// number of the request << 1 | yes
@@ -80,6 +82,7 @@ pub(super) struct Page {
 }
 pub(super) const TAKEN_AT: usize = 64;
 pub(super) const BROKEN_AT: usize = 72;
+pub(super) const FREED_AT: usize = 80;
 pub(super) const REQUEST_AT: usize = 128;
 pub(super) const ANSWER_AT: usize = 192;
 pub(super) const ASLEEP_AT: usize = 200;
@@ -89,7 +92,14 @@ pub(super) const QUEUE_AT: usize = 1024;
 const_assert!(core::mem::offset_of!(Page, taken) == TAKEN_AT && core::mem::offset_of!(Page, request) == REQUEST_AT);
 const_assert!(core::mem::offset_of!(Page, answer) == ANSWER_AT && core::mem::offset_of!(Page, asleep) == ASLEEP_AT);
 const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT && core::mem::offset_of!(Page, broken) == BROKEN_AT);
+const_assert!(core::mem::offset_of!(Page, freed) == FREED_AT);
 const_assert!(QUEUE_AT + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
+/// The page that a window is.
+pub(super) fn page_of(window: &Window) -> &Page {
+    // SAFETY: the memory is longer, lives as long as the window, and a page is atomics only.
+    unsafe { &*window.memory.as_ptr().cast::<Page>() }
+}
+
 /// Where that of announcement `n` lies in the page.
 pub(super) fn queue_at(n: u64) -> usize {
     QUEUE_AT + (n as usize % ANNOUNCED_QUEUE) * 8

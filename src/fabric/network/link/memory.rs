@@ -22,9 +22,11 @@ use crate::fabric::network::handshake::State;
 use crate::fabric::network::region::{Domain, Ground};
 use crate::fabric::network::room::Room;
 
-/// In place of an address: the peer has not said it; it has, and is to say it again, which it does with its next key.
+/// In place of an address: the peer has not said it; it has, and is to say it again, which it does with its next key; it has, and nothing is
+/// written there any more.
 const UNKNOWN: u64 = u64::MAX;
 const ASK_AGAIN: u64 = u64::MAX - 1;
+const CLOSED: u64 = u64::MAX - 2;
 
 /// Which window: the lane, and 0 for its page or the number of a chunk plus one.
 pub type Name = (u64, u32);
@@ -34,12 +36,14 @@ pub struct Window {
     name: Name,
     /// Ours.
     pub memory: Ground,
-    /// Where the peer's begins, once it has said: [`UNKNOWN`], or [`ASK_AGAIN`].
+    /// Where the peer's begins, once it has said: [`UNKNOWN`], [`ASK_AGAIN`] or [`CLOSED`].
     there: AtomicU64,
     /// The peer's key: era 32 | key 32.
     key: AtomicU64,
     /// The communicator of its lane is freed here: what is in it interests nobody.
     over: AtomicBool,
+    /// Of a page: what the peer has been told of that, see [`leaving`](super::leaving).
+    pub(super) said: AtomicU64,
     /// Of a page: who is lost, as the peer has been told, + 1.
     told: AtomicU64,
     /// What the peer has asked for by this window last, by its number there, and what it was answered.
@@ -59,9 +63,9 @@ impl Window {
         let memory = Ground::new(bytes)?;
         let counted = (name.1 == ANNEX_CHUNK + 1).then(|| annexes.clone());
         counted.iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
-        let ([key, told], over) = ([0; 2].map(AtomicU64::new), AtomicBool::new(false));
+        let ([key, said, told], over) = ([0; 3].map(AtomicU64::new), AtomicBool::new(false));
         let there = AtomicU64::new(UNKNOWN);
-        Ok(Window { counted, name, memory, there, key, over, told, answered: Mutex::default() })
+        Ok(Window { counted, name, memory, there, key, over, said, told, answered: Mutex::default() })
     }
     fn open(&self, domain: &Arc<Domain>) -> Result<()> {
         self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
@@ -97,9 +101,17 @@ impl Window {
     pub fn is_annex(&self) -> bool {
         self.name.1 == ANNEX_CHUNK + 1
     }
-    /// Has the peer said where its memory is?
+    /// Has the peer said where its memory is, which is still written?
     pub fn is_known(&self) -> bool {
-        self.there.load(Ordering::Acquire) != UNKNOWN
+        !matches!(self.there.load(Ordering::Acquire), UNKNOWN | CLOSED)
+    }
+    /// Nothing is written into the peer's part any more. To be called with the link locked, as writes are posted.
+    pub(super) fn close(&self) {
+        self.there.store(CLOSED, Ordering::Release);
+    }
+    /// Is it so?
+    pub(super) fn is_closed(&self) -> bool {
+        self.there.load(Ordering::Acquire) == CLOSED
     }
     /// The peer has said it to this link as it was before it was packed.
     pub(super) fn was_known(&self) {
@@ -110,8 +122,9 @@ impl Window {
     fn tell(&self, place: Place, era: u32) {
         let there = self.there.load(Ordering::Relaxed);
         let is_later = u64::from(era) > self.key.load(Ordering::Relaxed) >> 32;
-        if is_later || there == UNKNOWN || there == ASK_AGAIN {
-            self.there.store(place.addr, Ordering::Release);
+        if there != CLOSED && (is_later || there == UNKNOWN || there == ASK_AGAIN) {
+            // Unless it has been closed meanwhile, which lasts.
+            let _ = self.there.compare_exchange(there, place.addr, Ordering::Release, Ordering::Relaxed);
         }
         if era != 0 {
             // SYNC POINT: pairs with the acquire in `place_in`.
@@ -124,7 +137,8 @@ impl Window {
         // SYNC POINT: pairs with the exchange in `tell`.
         let key = self.key.load(Ordering::Acquire);
         let addr = self.there.load(Ordering::Acquire);
-        (era != 0 && ((key >> 32) as u32 == era || !holds(Rule::Era))).then_some(Place { addr, rkey: key as u32 })
+        let holds_now = (key >> 32) as u32 == era || !holds(Rule::Era);
+        (era != 0 && holds_now && addr != CLOSED).then_some(Place { addr, rkey: key as u32 })
     }
 }
 
@@ -142,6 +156,8 @@ pub(in crate::fabric::network) struct Windows {
     pub(super) era: u32,
     /// The lane and the chunk that were asked for last.
     pub(super) recent: Name,
+    /// Lanes whose communicators this process has freed, and whose windows are there yet.
+    pub(super) leaving: Vec<u64>,
     /// Annexes of the process.
     annexes: Arc<AtomicUsize>,
 }
@@ -177,11 +193,16 @@ fn bytes_of(chunk: u32, bytes: [usize; 2]) -> usize {
 impl Windows {
     /// None yet; annexes are counted there.
     pub fn new(annexes: Arc<AtomicUsize>) -> Windows {
-        Windows { all: BTreeMap::new(), context: None, era: 0, recent: (0, FIRST_CHUNK), annexes }
+        let recent = (0, FIRST_CHUNK);
+        Windows { all: BTreeMap::new(), context: None, era: 0, recent, leaving: Vec::new(), annexes }
     }
     /// Are they registered?
     pub(super) fn is_in(&self) -> bool {
         self.context.is_some()
+    }
+    /// Those of a lane.
+    pub(super) fn of(&self, lane: u64) -> impl Iterator<Item = &Arc<Window>> {
+        self.all.range((lane, 0)..=(lane, u32::MAX)).map(|(_, window)| window)
     }
     /// The window of this name, made if need be; registered if the others are.
     fn window(&mut self, domain: &Arc<Domain>, name: Name, bytes: usize) -> Result<Arc<Window>> {
@@ -212,7 +233,8 @@ impl Link {
     pub(in crate::fabric::network) fn tells(&self, name: Option<Name>, bytes: [usize; 2]) -> Result<Told> {
         let mut windows = self.windows();
         let (lane, chunk) = name.unwrap_or(windows.recent);
-        if chunk != ANNEX_CHUNK {
+        let is_closed = windows.of(lane).any(|window| window.is_closed());
+        if chunk != ANNEX_CHUNK && !is_closed {
             windows.recent = (lane, chunk);
         }
         let page = windows.window(&self.domain, (lane, 0), bytes[0])?;
@@ -366,9 +388,7 @@ impl Link {
     }
     /// The communicator of a lane is freed here.
     pub fn lane_is_over(&self, lane: u64) {
-        let windows = self.windows();
-        let of_lane = windows.all.range((lane, 0)..=(lane, u32::MAX));
-        of_lane.for_each(|(_, w)| w.set_over());
+        self.windows().of(lane).for_each(|w| w.set_over());
     }
     /// The pages of all lanes.
     pub fn pages(&self) -> Vec<Arc<Window>> {
@@ -380,9 +400,7 @@ impl Link {
     }
     /// The numbers of the windows of a lane for which it is known where the peer's are, in their order.
     pub fn open_windows(&self, lane: u64) -> Vec<u32> {
-        let windows = self.windows();
-        let of_lane = windows.all.range((lane, 0)..=(lane, u32::MAX));
-        of_lane.filter(|(_, w)| w.is_known()).map(|(name, _)| name.1).collect()
+        self.windows().of(lane).filter(|w| w.is_known()).map(|w| w.name.1).collect()
     }
     /// A window of the peer's that can be written just now: for requests that do nothing but complete.
     pub(super) fn any_place(&self) -> Option<Place> {

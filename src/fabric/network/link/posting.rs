@@ -278,6 +278,9 @@ impl Link {
             if let Some(place) = window.place_in(self.peer_era()) {
                 return self.post_record(posted, place, at, imm, how, fill);
             }
+            if window.is_closed() {
+                return Ok(posted.last);
+            }
             drop(posted);
             self.learn(window)?;
         }
@@ -301,13 +304,31 @@ impl Link {
         done
     }
 
+    /// The same of one word, which `closes` the windows of that lane: nothing is written there after it.
+    #[cold]
+    pub(super) fn write_last(&self, window: &Window, at: usize, word: u64, closes: bool) -> bool {
+        let mut posted = self.lock();
+        let place = window.place_in(self.peer_era()).filter(|_| posted.hand.is_up());
+        let Some(place) = place.filter(|_| !closes || self.windows().leaves_others(window.lane())) else {
+            return false;
+        };
+        let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
+        posted.count(false, size_of_val(&word));
+        let data = Data::Record(&word.to_ne_bytes());
+        let done = self.post(&mut posted, What::Write, data, to, How::Silent).is_ok();
+        if done && closes {
+            self.windows().of(window.lane()).for_each(|window| window.close());
+        }
+        done
+    }
+
     /// Waits until the peer has told the key of its memory since the connection was made, or the connection is another one.
     #[cold]
     fn learn(&self, window: &Window) -> Result<()> {
         let Some(home) = self.home.upgrade() else { return Err(self.broken()) };
         let (since, mut patience) = (now_ns(), FIRST_PATIENCE);
         let (lane, number) = window.name();
-        let over = || !self.is_up() || window.place_in(self.peer_era()).is_some();
+        let over = || !self.is_up() || window.is_closed() || window.place_in(self.peer_era()).is_some();
         while !over() {
             home.ask_where(self, lane, number.checked_sub(1).unwrap_or(FIRST_CHUNK), patience, over);
             patience = (patience * 2).min(LEARN_PATIENCE);
@@ -369,6 +390,9 @@ impl Link {
             if let Some(place) = window.place_in(self.peer_era()) {
                 let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
                 return self.post_bulk(posted, true, Last::Followed, pieces, to);
+            }
+            if window.is_closed() {
+                return Ok(posted.last);
             }
             drop(posted);
             self.learn(window)?;
