@@ -158,15 +158,19 @@ impl Link {
     /// Posts a request that does nothing but complete after all before it. `false`: there is no room for it now. Nobody waits for that: the
     /// fabric's thread, which has all other peers too, would for one that has died.
     pub(in crate::fabric::network) fn post_empty(&self, posted: &mut Posted) -> Result<bool> {
+        let to = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
+        self.post_if_room(posted, Data::Pieces(&[]), to)
+    }
+
+    /// Posts a write of no memory of the program, whose completion is asked for. `false`: there is no room for it now.
+    fn post_if_room(&self, posted: &mut Posted, data: Data<'_>, to: Place) -> Result<bool> {
         if self.is_full(posted) {
             return Ok(false);
         }
-        let to = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
         let Some(made) = posted.made.as_ref().filter(|_| !self.has_ended()) else { return Err(self.broken()) };
-        let data = Data::Pieces(&[]);
         self.take_time(posted.last + 1, made.way);
         let request = Request { id: posted.last + 1, what: What::Write, data, to, signaled: true, later: false };
-        // SAFETY: it has no pieces, and there are fewer than DEPTH under way.
+        // SAFETY: it has no pieces that last, and there are fewer than DEPTH under way.
         let is_posted = unsafe { made.pair.post(&request) }.map_err(|e| self.cannot_post(&e))?;
         if is_posted {
             (posted.silent, posted.last) = (0, posted.last + 1);
@@ -304,22 +308,23 @@ impl Link {
         done
     }
 
-    /// The same of one word, which `closes` the windows of that lane: nothing is written there after it.
+    /// The same of one word, without any wait, which `closes` the windows of that lane: nothing is written there after it.
     #[cold]
     pub(super) fn write_last(&self, window: &Window, at: usize, word: u64, closes: bool) -> bool {
-        let mut posted = self.lock();
+        let Some(mut posted) = self.try_lock() else { return false };
         let place = window.place_in(self.peer_era()).filter(|_| posted.hand.is_up());
         let Some(place) = place.filter(|_| !closes || self.windows().leaves_others(window.lane())) else {
             return false;
         };
         let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
-        posted.count(false, size_of_val(&word));
-        let data = Data::Record(&word.to_ne_bytes());
-        let done = self.post(&mut posted, What::Write, data, to, How::Silent).is_ok();
-        if done && closes {
+        let is_posted = matches!(self.post_if_room(&mut posted, Data::Record(&word.to_ne_bytes()), to), Ok(true));
+        if is_posted {
+            posted.count(false, size_of_val(&word));
+        }
+        if is_posted && closes {
             self.windows().of(window.lane()).for_each(|window| window.close());
         }
-        done
+        is_posted
     }
 
     /// Waits until the peer has told the key of its memory since the connection was made, or the connection is another one.
