@@ -39,8 +39,6 @@ def _():
         raise Missing(done.stderr[-300:])
     found = {name: int(more) / 3 for more, name in re.findall(r"\d+ +\+(\d+)  (.*)", done.stdout)}
     fronts = "between nodes: fronts and pages of lanes"
-    # A connection of TCP has a buffer of 8 KiB, which is counted with the fronts.
-    found[fronts] = found.get(fronts, 0) - 8192
     all_of = {**said["context"], fronts: said["fronts"]}
     apart = {name: found.get(name, 0) / bytes - 1 for name, bytes in all_of.items()}
     text = ", ".join(f"{found.get(name, 0):.0f} ({part:+.1%})" for name, part in apart.items())

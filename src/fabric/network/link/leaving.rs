@@ -22,10 +22,12 @@ use std::sync::atomic::Ordering;
 use super::Link;
 use super::memory::{Window, Windows};
 
-/// What is said of a lane: the communicator is freed.
-const FREED: u64 = 1;
-/// The same, and nothing is written into its windows any more.
-const DONE: u64 = 2;
+/// In [`Window::said`](super::memory::Window): the communicator of the lane is freed here, which the peer does not know.
+const UNSAID: u64 = 1;
+/// The same, and what is said of it: the communicator is freed.
+const FREED: u64 = 2;
+/// Nothing is written into the lane's windows any more.
+const DONE: u64 = 3;
 
 impl Windows {
     /// Is there another lane, by which the two know of each other's memory? It is that of which the next packet tells.
@@ -44,16 +46,15 @@ impl Link {
     /// This process has freed the communicator of a lane.
     pub fn lane_is_freed(&self, lane: u64) {
         self.lane_is_over(lane);
-        let mut windows = self.windows();
-        if windows.of(lane).next().is_some_and(|page| page.name().1 == 0 && page.is_known()) {
-            windows.leaving.push(lane);
+        if let Some(page) = self.windows().all.get(&(lane, 0)) {
+            page.said.fetch_max(UNSAID, Ordering::Relaxed);
         }
     }
 
     /// The pages of lanes whose communicators this process has freed.
     pub fn leaving(&self) -> Vec<Arc<Window>> {
-        let windows = self.windows();
-        windows.leaving.iter().filter_map(|lane| windows.all.get(&(*lane, 0)).cloned()).collect()
+        let leaves = |w: &&Arc<Window>| w.name().1 == 0 && w.said.load(Ordering::Relaxed) != 0;
+        self.windows().all.values().filter(leaves).cloned().collect()
     }
 
     /// The peer has said `theirs` of such a lane, and is told there, `at`, what this side has to say. Both done, its windows go.
@@ -69,7 +70,6 @@ impl Link {
 
     fn give_back(&self, lane: u64) {
         let mut windows = self.windows();
-        windows.leaving.retain(|other| *other != lane);
         let names: Vec<_> = windows.of(lane).map(|window| window.name()).collect();
         let gone: Vec<_> = names.iter().filter_map(|name| windows.all.remove(name)).collect();
         gone.iter().for_each(|window| window.memory.close());

@@ -156,8 +156,6 @@ pub(in crate::fabric::network) struct Windows {
     pub(super) era: u32,
     /// The lane and the chunk that were asked for last.
     pub(super) recent: Name,
-    /// Lanes whose communicators this process has freed, and whose windows are there yet.
-    pub(super) leaving: Vec<u64>,
     /// Annexes of the process.
     annexes: Arc<AtomicUsize>,
 }
@@ -193,8 +191,7 @@ fn bytes_of(chunk: u32, bytes: [usize; 2]) -> usize {
 impl Windows {
     /// None yet; annexes are counted there.
     pub fn new(annexes: Arc<AtomicUsize>) -> Windows {
-        let recent = (0, FIRST_CHUNK);
-        Windows { all: BTreeMap::new(), context: None, era: 0, recent, leaving: Vec::new(), annexes }
+        Windows { all: BTreeMap::new(), context: None, era: 0, recent: (0, FIRST_CHUNK), annexes }
     }
     /// Are they registered?
     pub(super) fn is_in(&self) -> bool {
