@@ -213,13 +213,13 @@ impl Member {
             arenas[which].view()
         });
         let team = Team::in_model(w.endpoint(me), 2, place, window, &w.peers());
-        w.endpoint(me).say_life(place, Life::Member).expect(must);
+        w.endpoint(me).say_life(place, Life::Member);
         Member { team: team.expect("a team"), memory: Vec::new(), place }
     }
 
     /// It tells the others that it has freed the communicator.
     pub fn leaves(&self) {
-        self.team.ep.say_life(self.place, Life::Freed).expect("the memory of a model");
+        self.team.ep.say_life(self.place, Life::Freed);
     }
 
     /// Its part in the team ends, when it may: what `sweep` does, which is called again and again.

@@ -208,8 +208,16 @@ impl Team {
         }
     }
 
+    /// The same; an error that is no loss of the first member is this rank's alone, so the others are told.
     #[cold]
     fn map_arena(&self) -> Result<&Arena> {
+        self.reach_arena().map_err(|e| if e.code() == Code::Peer { e } else { self.unable(&self.state.own, e) })
+    }
+
+    fn reach_arena(&self) -> Result<&Arena> {
+        if let Some(arena) = self.arena.get() {
+            return Ok(arena);
+        }
         let at = arena_at(self.epoch);
         let arena = Arena::new(self.n, |bytes| match self.me {
             0 => self.ep.region.map(at, bytes),

@@ -171,7 +171,7 @@ pub(super) struct Agreed {
 /// Agrees with all ranks of `context` on new communicators. `wish`: this rank's colour and order. The units are taken at this rank.
 pub(super) fn agree(ep: &'static Endpoint, context: &Context, call: Call, wish: (i64, i64)) -> Result<Agreed> {
     if let Some(dead) = ep.dead_member(context) {
-        ep.say_life(context.place_of_life(), Life::Broken(dead))?;
+        ep.say_life(context.place_of_life(), Life::Broken(dead));
         return Err(ep.member_died(context, dead));
     }
     let mine = Wish { first: context.group.rank(), count: 1, colour: wish.0, order: wish.1, step: 0 };

@@ -111,7 +111,7 @@ fn settle(ep: &'static Endpoint, context: &Context, agreed: Agreed, colour: i32)
     let Agreed { wishes, place, indices } = agreed;
     let mut taken = Err(Error::new(Code::System, "the agreement does not know this rank"));
     if let Some(dead) = ep.dead_member(context) {
-        ep.say_life(context.place_of_life(), Life::Broken(dead))?;
+        ep.say_life(context.place_of_life(), Life::Broken(dead));
         taken = Err(ep.member_died(context, dead));
     } else if colour < 0 {
         taken = Ok(None);
@@ -125,11 +125,11 @@ fn settle(ep: &'static Endpoint, context: &Context, agreed: Agreed, colour: i32)
 fn take_part(ep: &Endpoint, place: Place, taken: Result<Option<&'static Context>>) -> Result<Option<i32>> {
     if !matches!(taken, Ok(Some(_))) {
         // Those who have it are not to wait for this rank.
-        ep.say_life(place, Life::Freed)?;
+        ep.say_life(place, Life::Freed);
         ep.contexts.give_back(place);
     }
     let Some(new) = taken? else { return Ok(None) };
-    ep.say_life(place, Life::Member)?;
+    ep.say_life(place, Life::Member);
     Ok(Some(new.handle))
 }
 
@@ -226,7 +226,8 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
         })
     };
     let place = context.place;
-    let said = ep.say_life(place, Life::Freed);
+    ep.keeps_what_is_broken(context);
+    ep.say_life(place, Life::Freed);
     ep.any_source.forget(ep, context, &unused);
     let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
@@ -239,7 +240,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     let links = ep.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
     links.iter().for_each(|link| crate::lane::remote::is_freed(link, u64::from(place.epoch)));
     ep.contexts.remove(comm, &unused);
-    result.and(said).and(rings).and(team)
+    result.and(rings).and(team)
 }
 
 /// `fmpl_comm_translate`: the rank in communicator `to` of rank `rank` of communicator `from`; `None`: it is no member.

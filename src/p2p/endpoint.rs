@@ -1,5 +1,6 @@
 //! This process in its job: its region, its lanes, its spool, what it has been set to. There is one at a time.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::fabric::network::{Card, Choice, Way};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, Mapping, NODE_AT, PLACES_AT, Region};
+use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, NODE_AT, PLACES_AT, Region};
 use crate::fabric::{areas, networks};
 use crate::lane::map::{LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
 use crate::lane::remote::{Remote, has_left};
@@ -122,8 +123,10 @@ pub struct Endpoint {
     /// When the connections with other nodes were last tended for a wait for nobody in particular.
     tended_ns: AtomicU64,
     bound: Mutex<()>,
-    /// [`LIVES_AT`] of the own region, once there was a communicator beside the world.
-    lives: OnceLock<Mapping>,
+    /// [`LIVES_AT`] of the own region.
+    lives: Mapping,
+    /// Communicators that were broken when this rank freed them, by their epochs, and who was lost; the last one first.
+    broken: Mutex<VecDeque<(u32, u32)>>,
 }
 
 /// The endpoint, or the error of a call outside init and finalize.
@@ -268,7 +271,9 @@ impl Endpoint {
             deaths: AtomicU32::new(0),
             tended_ns: AtomicU64::new(0),
             bound: Mutex::new(()),
-            lives: OnceLock::new(),
+            // Now, since who has no memory left must be able to say so.
+            lives: region.map(LIVES_AT, UNITS * 8)?,
+            broken: Mutex::new(VecDeque::new()),
             config,
             region,
             launch,

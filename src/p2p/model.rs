@@ -225,7 +225,7 @@ impl World {
         self.uses_communicator();
         for (me, ep) in self.ranks.into_iter().enumerate() {
             self.lanes[me].dies_in_model();
-            self.lanes[me].pair.lives_in_model(self.ranks[1 - me].lives_in_model()?);
+            self.lanes[me].pair.lives_in_model(self.ranks[1 - me].lives_in_model());
             self.peers[me].may_die_in_model();
             ep.meets_in_model(move |peer| self.answer(peer as usize))?;
         }

@@ -37,7 +37,7 @@ mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 23] = [
+const TESTS: [Test; 25] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -50,6 +50,8 @@ const TESTS: [Test; 23] = [
     ("a_function_that_panics_is_an_error_for_all", lost::panicked),
     ("a_panic_in_the_world_leaves_other_communicators_alone", lost::panicked_in_the_world),
     ("a_rank_that_cannot_do_its_part_is_an_error_for_all", unable::told),
+    ("a_rank_without_an_arena_is_an_error_for_all", unable::told_without_an_arena),
+    ("who_is_late_is_told_by_who_has_freed", unable::told_late),
     ("a_panic_into_the_c_interface_ends_its_process", lost::unwound_into_c),
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
@@ -63,7 +65,7 @@ const TESTS: [Test; 23] = [
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 20] = [
+const BODIES: [Body; 22] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -73,6 +75,8 @@ const BODIES: [Body; 20] = [
     ("loses", lost::loses),
     ("panics", lost::panics),
     ("has no addresses", unable::has_no_addresses),
+    ("has no arena", unable::has_no_arena),
+    ("is told late", unable::is_told_late),
     ("unwinds into C", lost::unwinds_into_c),
     ("calls", calls::calls),
     ("lengths differ", lengths::differ),

@@ -4,6 +4,9 @@ use super::*;
 use crate::base::error::{Error, error};
 use crate::base::named::Named;
 
+/// Once in so long a wait for a member looks whether that has said that it cannot do its part.
+const HEARS_NS: u64 = 100_000_000;
+
 impl Team {
     /// Has a member died, or left? One that has left has ended as well before long.
     pub(super) fn loss_of(&self, member: usize) -> Option<Reason> {
@@ -63,10 +66,29 @@ impl Team {
 
     /// This rank cannot do its part of a call, whose messages would be taken for the next one's: the team fails; the error to return.
     #[cold]
-    fn unable(&self, own: &Own, error: Error) -> Error {
+    pub(super) fn unable(&self, own: &Own, error: Error) -> Error {
         let found = (Reason::Elsewhere as u64) << 32 | (u64::from(self.ep.rank | UNABLE) + 1);
         let word = self.agree_on(found);
         if word == found { error } else { self.explain_as(word, self.name_of(own)) }
+    }
+
+    /// A member that has no way into the arena says there what all ranks say of their lives that it could not do its part.
+    pub(super) fn says_unable(&self, member: usize) -> Option<Error> {
+        let (now, next_ns) = (now_ns(), &self.state.hears_ns);
+        // In models all have their arenas.
+        if now < next_ns.get() || cfg!(loom) {
+            return None;
+        }
+        // Which may take a map of its memory, so not at once, and not often.
+        let first = next_ns.replace(now + HEARS_NS) == 0;
+        let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
+        let life = if first { None } else { self.ep.life_said(self.ranks[member], place) };
+        match life {
+            Some(Life::Broken(lost)) if lost == self.ranks[member] | UNABLE => {
+                Some(self.fail_by((Reason::Elsewhere as u64) << 32 | (u64::from(lost) + 1)))
+            }
+            _ => None,
+        }
     }
 
     /// A message of a call is not as long as this side's part of it: the team fails; the error to return.
@@ -106,7 +128,7 @@ impl Team {
     fn agree_on(&self, mut word: u64) -> u64 {
         // Those who come later look there, though this call had no need of it yet.
         let reachable = self.n > 1 && (self.arena.get().is_some() || self.me == 0 || self.peer_soon(0).is_some());
-        if let Some(arena) = reachable.then(|| self.arena().ok()).flatten() {
+        if let Some(arena) = reachable.then(|| self.reach_arena().ok()).flatten() {
             // SYNC POINT: pairs with the acquire in `failure`: what was found comes before.
             let seen = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
             word = seen.err().unwrap_or(word);
@@ -128,7 +150,7 @@ impl Team {
             };
             let lost = self.lost_by(word) | how;
             let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
-            let _ = self.ep.say_life(place, Life::Broken(lost));
+            self.ep.say_life(place, Life::Broken(lost));
             // Of one that lives only this communicator hears.
             if matches!(reason, Some(Reason::Died | Reason::Elsewhere)) && how_lost(lost) == 0 {
                 self.ep.say_dead(lost);

@@ -103,6 +103,9 @@ impl Scene for TeamScene<'_> {
         if let Some(error) = team.compare_calls(arena, self.who, || self.arrived()) {
             return Some(error);
         }
+        if let Some(error) = team.says_unable(self.who).filter(|_| !self.arrived()) {
+            return Some(error);
+        }
         let Some(reason) = team.loss_of(self.who) else { return team.mourn().filter(|_| !self.arrived()) };
         // What it did last comes before its end.
         if self.arrived() { None } else { Some(team.fail(reason, self.who)) }

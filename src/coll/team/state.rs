@@ -40,6 +40,8 @@ pub(in crate::coll) struct State {
     pub copies: Cell<Option<bool>>,
     /// A member that it waits for and does not know, and since when.
     pub stranger: Cell<(usize, u64)>,
+    /// When the member that is waited for is looked at next, whether it says that it cannot do its part.
+    pub hears_ns: Cell<u64>,
     /// Since when a member is known to have died, while others were waited for; 0: none is.
     pub mourns: Cell<u64>,
     /// Can the communicator broadcast to other nodes by multicast, and what a node's first member has for it.
@@ -137,6 +139,7 @@ impl State {
             copies: Cell::new(None),
             mourns: Cell::new(0),
             stranger: Cell::new((0, 0)),
+            hears_ns: Cell::new(0),
             multicast: Cell::new(None),
             means: Cell::new(None),
             entered: Cell::new(0),

@@ -12,6 +12,9 @@ use crate::lane::map::{
     CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PART_SLOT, TICKET_SLOT, TICKET_SLOTS, WORLD_UNIT, how_lost, lost,
 };
 
+/// So many broken communicators are remembered when they are freed.
+const BROKEN_MOST: usize = 1024;
+
 /// Where a rank tells of its part in the world.
 const WORLD: Place = Place { epoch: 0, unit: WORLD_UNIT, units: 0 };
 
@@ -28,18 +31,15 @@ fn told(context: &Context, life: impl Fn(Place) -> Option<Life>) -> impl Iterato
 
 impl Endpoint {
     /// Tells the peers of this rank's part in a communicator.
-    pub fn say_life(&self, place: Place, life: Life) -> Result<()> {
-        let lives = match self.lives.get() {
-            Some(lives) => lives,
-            None => {
-                let lives = self.region.map(LIVES_AT, UNITS * 8)?;
-                self.lives.get_or_init(|| lives)
-            }
-        };
-        let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
+    pub fn say_life(&self, place: Place, life: Life) {
+        let word = self.life_word(place.unit);
         // SYNC POINT: pairs with the acquire in `Pair::life`.
         word.store(life.word(place.epoch), Ordering::Release);
-        Ok(())
+    }
+
+    /// Where this rank tells of its part in what lies in a unit.
+    fn life_word(&self, unit: u32) -> &AtomicU64 {
+        self.lives.record(unit as usize % UNITS * 8)
     }
 
     /// Can a rank of the world make no use any more of the communicator that lay here: has it freed it, or died, or left, or never met
@@ -55,10 +55,14 @@ impl Endpoint {
         self.life_of(world, place) == Some(Life::Freed)
     }
 
+    /// Has this process had the communicator of this epoch, which lay in this unit, and freed it? Any process may ask with any numbers.
+    pub fn has_itself_freed(&self, epoch: u32, unit: u32) -> bool {
+        epoch != 0 && Life::read(self.life_word(unit).load(Ordering::Acquire), epoch) == Life::Freed
+    }
+
     /// Have this process and a rank of the world both freed the communicator that they had in this unit under this epoch?
     pub fn is_freed_by_both(&self, world: u32, unit: u32, epoch: u32) -> bool {
-        let Some(lives) = self.lives.get() else { return false };
-        let mine: &AtomicU64 = lives.record(unit as usize % UNITS * 8);
+        let mine = self.life_word(unit);
         let lane = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world));
         Life::read(mine.load(Ordering::Acquire), epoch) == Life::Freed
             && lane.is_some_and(|l| l.is_self() || l.pair.life(unit, epoch) == Life::Freed || l.gone().is_some())
@@ -80,10 +84,8 @@ impl Endpoint {
     /// Has this rank heard of any death, or told of one to the members of a communicator?
     pub fn knows_of_a_death(&self, context: &Context) -> bool {
         let place = context.place_of_life();
-        let said = self.lives.get().map(|lives| lives.record::<AtomicU64>(place.unit as usize % UNITS * 8));
-        let is_broken =
-            |word: &AtomicU64| matches!(Life::read(word.load(Ordering::Relaxed), place.epoch), Life::Broken(_));
-        self.deaths.load(Ordering::Acquire) > 0 || said.is_some_and(is_broken)
+        let said = self.life_word(place.unit).load(Ordering::Relaxed);
+        self.deaths.load(Ordering::Acquire) > 0 || matches!(Life::read(said, place.epoch), Life::Broken(_))
     }
 
     /// The same of some ranks, who agree on a communicator of their own.
@@ -111,6 +113,14 @@ impl Endpoint {
         let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
         // SYNC POINT: pairs with the release in `say_life`: what the rank wrote into our memory came before.
         Some(Life::read(word.load(Ordering::Acquire), place.epoch))
+    }
+
+    /// The same, without a map of its memory if it has a lane.
+    pub fn life_said(&self, world: u32, place: Place) -> Option<Life> {
+        match self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world)) {
+            Some(lane) => Some(lane.pair.life(place.unit, place.epoch)),
+            None => self.life_of(world, place),
+        }
     }
 
     /// Members of a communicator of whose deaths a peer has told.
@@ -146,12 +156,12 @@ impl Endpoint {
     /// A rank of the world is dead, as this one has been told or knows: so who waits for this one in an agreement of some ranks hears of it, although
     /// this one may be in another call already.
     pub fn say_dead(&self, dead: u32) {
-        let _ = self.say_life(WORLD, Life::Broken(dead));
+        self.say_life(WORLD, Life::Broken(dead));
     }
 
     /// Tells those who wait for this rank in an agreement of whose death it has heard. The error of its own call.
     pub fn is_broken_by(&self, context: &Context, dead: u32) -> Error {
-        let _ = self.say_life(context.place_of_life(), Life::Broken(dead));
+        self.say_life(context.place_of_life(), Life::Broken(dead));
         self.say_broken_remote(context, dead);
         self.member_died(context, dead)
     }
@@ -195,19 +205,42 @@ impl Endpoint {
         others.for_each(|link| self.say_broken_to(link, context.place.epoch, dead));
     }
 
+    /// This rank frees a communicator. If that is broken for it, members on other nodes who could not be told in time are told when they come.
+    pub fn keeps_what_is_broken(&self, context: &Context) {
+        let epoch = context.place.epoch;
+        let said = Life::read(self.life_word(context.place.unit).load(Ordering::Relaxed), epoch);
+        if let Life::Broken(dead) = said
+            && self.spans_nodes(&context.group)
+        {
+            let mut broken = self.broken.lock().unwrap_or_else(|e| e.into_inner());
+            broken.truncate(BROKEN_MOST - 1);
+            broken.push_front((epoch, dead));
+        }
+    }
+
+    /// Who was lost for the communicator of this epoch, which this rank has freed.
+    fn was_broken(&self, epoch: u32) -> Option<u32> {
+        let broken = self.broken.lock().unwrap_or_else(|e| e.into_inner());
+        broken.iter().find(|(of, _)| *of == epoch).map(|(_, dead)| *dead)
+    }
+
     /// A peer on another node has made its part of a lane. If what all members of that communicator do together is broken here, nobody else
-    /// may tell it: this rank has no part in it any more.
+    /// may tell it: this rank has no part in it any more, and may have freed it.
     pub fn hears_what_is_broken(&self, link: &Arc<Link>, number: u64) {
-        let (Some(lives), Ok(epoch)) = (self.lives.get(), u32::try_from(number)) else { return };
+        let Ok(epoch) = u32::try_from(number) else { return };
         let of_epoch = || self.contexts.place_of(epoch & 0xfff_ffff).filter(|place| place.epoch == epoch);
-        let Some(place) = (if epoch == WORLD.epoch { Some(WORLD) } else { of_epoch() }) else { return };
-        let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
+        let place = if epoch == WORLD.epoch { Some(WORLD) } else { of_epoch() };
         // Either this sees that it is broken, or `say_broken_remote` sees the peer's part: both look under the lock of the link's windows.
-        let dead = match Life::read(word.load(Ordering::Relaxed), epoch) {
-            Life::Broken(dead) => dead,
+        let said = place.map(|place| Life::read(self.life_word(place.unit).load(Ordering::Relaxed), epoch));
+        let dead = match said {
+            Some(Life::Broken(dead)) => dead,
             // What comes there interests nobody.
-            Life::Freed => return link.lane_is_over(number),
-            _ => return,
+            Some(Life::Freed) => return link.lane_is_over(number),
+            Some(Life::Member) => return,
+            None => match self.was_broken(epoch) {
+                Some(dead) => dead,
+                None => return,
+            },
         };
         // In the life in the world it also stands who is lost for another communicator, and may only be late. Nothing waits here for a
         // connection, which is the thread's that makes them: it is said when that is there.

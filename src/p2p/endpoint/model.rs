@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::base::shadow::{share, share_lock};
-use crate::fabric::shm::region::LIVES_AT;
 
 /// News for the thread that serves a rank: the other has greeted.
 pub const GREETED: u32 = 1;
@@ -36,12 +35,9 @@ impl Endpoint {
     }
 
     /// Where this rank tells of its part in communicators, as its peer sees it: of few units.
-    pub fn lives_in_model(&self) -> Result<Mapping> {
-        let lives = self.region.map(LIVES_AT, UNITS * 8)?;
-        share(lives.as_ptr(), 64);
-        let view = lives.view();
-        let _ = self.lives.set(lives);
-        Ok(view)
+    pub fn lives_in_model(&self) -> Mapping {
+        share(self.lives.as_ptr(), 64);
+        self.lives.view()
     }
 
     /// What the launcher says of another rank.
