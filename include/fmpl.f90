@@ -1078,7 +1078,7 @@ type, bind(C) :: fmpl_request
   !! No thread may be in another call on it.
   !! @param comm the communicator; set to FMPL_COMM_NULL.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM (also for FMPL_COMM_WORLD); FMPL_ERR_BUSY naming a request
-  !!     that is not completed, and then nothing is freed.
+  !!     that is not completed, or a multicast with a ticket that is not complete, and then nothing is freed.
   interface
     subroutine fmpl_comm_free(comm, ier) bind(C, name="fmpl_comm_free_")
       import :: c_int, c_int64_t, c_ptr, c_double
@@ -1372,7 +1372,8 @@ type, bind(C) :: fmpl_request
   !! @param comm the communicator.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM,
   !!     FMPL_ERR_SPOOL_FULL (time-out 0 only: no room at the receiver or in the spool, nothing was sent),
-  !!     FMPL_ERR_PEER (the receiver has died or left).
+  !!     FMPL_ERR_PEER (the receiver has died or left, or has freed the communicator, where this would wait
+  !!     for it).
   interface fmpl_send_any
     subroutine fmpl_send_any(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_any_")
       import :: c_int, c_int64_t, c_ptr, c_double

@@ -833,7 +833,8 @@ int fmpl_comm_group_create(fmpl_comm comm, const int *ranks, int n, fmpl_comm *n
  *
  * @param[out] comm the communicator; set to FMPL_COMM_NULL.
  * @return FMPL_SUCCESS, or: FMPL_ERR_COMM (also for FMPL_COMM_WORLD); FMPL_ERR_BUSY naming a request that is
- *     not completed, and then nothing is freed; FMPL_ERR_ARGUMENT for a NULL pointer.
+ *     not completed, or a multicast with a ticket that is not complete, and then nothing is freed;
+ *     FMPL_ERR_ARGUMENT for a NULL pointer.
  */
 int fmpl_comm_free(fmpl_comm *comm);
 
@@ -1039,7 +1040,8 @@ int fmpl_irecv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm 
  * @param[in] comm the communicator.
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM,
  *     FMPL_ERR_SPOOL_FULL (time-out 0 only: no room at the receiver or in the spool, nothing was sent),
- *     FMPL_ERR_PEER (the receiver has died or left).
+ *     FMPL_ERR_PEER (the receiver has died or left, or has freed the communicator, where this would wait for
+ *     it).
  * @see FMPL paper, section 3.2.4; buffer acquisition by remote atomics, section 4.
  */
 int fmpl_send_any(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);

@@ -196,7 +196,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
             comm = Named(comm)
         ));
     }
-    if let Some(request) = ep.any_source.begun_on(context) {
+    if let Some(request) = ep.any_source.begun_on(ep, context) {
         let (me, name) = (ep.rank, Named(comm));
         return Err(error!(Code::Busy, "rank {me}: freeing communicator {name}: complete {request} first"));
     }

@@ -408,7 +408,7 @@ fn on_number(link: &Arc<Link>, number: u32) {
         let yes = match what {
             Ask::Ring => {
                 link.is_told_of_a_ring();
-                return ep.any_source.serve_ring(ep, number, slot as i32, link.peer, seq != 0);
+                return ep.any_source.serve_ring(ep, (number, slot as i32), link.peer, seq != 0, at);
             }
             Ask::Counters => {
                 let fabric = ep.fabric_here()?;

@@ -5,6 +5,7 @@
 //! | `members` | create, split, dup, translate: ranks and orders; traffic on overlapping ones, with holes, of one rank, reversed |
 //! | `come_and_go` | ten thousand made and freed; hundreds at once; what was left in a freed one never shows in its successor |
 //! | `wrong` | freed handles, different calls, requests under way; a rank killed while others agree |
+//! | `freed` | messages of any source to who has freed: an error of whoever waits |
 //! | `some` | made by some ranks alone: any lists, wrong ones, by those who survive |
 //! | `side_by_side` | shared windows: memory of a node's ranks, one part behind the other |
 //! | `programs` | random programs of making, freeing and traffic |
@@ -13,6 +14,7 @@
 mod ranks;
 
 mod come_and_go;
+mod freed;
 mod members;
 mod programs;
 mod side_by_side;
@@ -21,7 +23,7 @@ mod wrong;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 17] = [
     ("everybody_finds_their_place", members::everybody),
     ("nodes_have_communicators", members::of_nodes),
     ("messages_of_different_communicators_never_mix", members::never_mix),
@@ -34,13 +36,14 @@ const TESTS: [Test; 16] = [
     ("who_frees_late_disturbs_nobody", come_and_go::late),
     ("wrong_use_gets_an_error", wrong::use_),
     ("a_killed_rank_is_an_error_at_all_others", wrong::killed),
+    ("who_has_freed_is_an_error_of_who_sends_to_any_source", freed::told),
     ("some_ranks_make_one_of_their_own", some::lists),
     ("survivors_go_on_without_the_dead", some::survivors),
     ("windows_are_side_by_side", side_by_side::windows),
     ("random_programs", programs::random),
 ];
 
-const BODIES: [Body; 17] = [
+const BODIES: [Body; 18] = [
     ("finds its place", members::finds_its_place),
     ("finds its node", members::finds_its_node),
     ("sends on all", members::sends_on_all),
@@ -52,6 +55,7 @@ const BODIES: [Body; 17] = [
     ("is sent to when freed", come_and_go::is_sent_to_when_freed),
     ("is wrong", wrong::is_wrong),
     ("loses somebody", wrong::loses_somebody),
+    ("sends to who has freed", freed::sends_to_who_has_freed),
     ("makes it with some", some::makes_it_with_some),
     ("survives", some::survives),
     ("has windows", side_by_side::has_windows),

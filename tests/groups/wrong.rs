@@ -92,6 +92,15 @@ fn any_source_under_way(young: i32, peer: i32) {
     ok(unsafe { fmpl_mcast_irecv(byte.as_mut_ptr().cast(), 1, young) });
     busy("multicast");
     ok(fmpl_mcast_irecv_cancel(young));
+    let ticket = multicast(young, 1 << peer);
+    busy("multicast with ticket");
+    // Nobody has received it before.
+    barrier();
+    let (mut got, mut size, mut master) = ([0u8; 3000], 0, 0);
+    // SAFETY: so many bytes.
+    ok(unsafe { fmpl_mcast_recv(got.as_mut_ptr().cast(), got.len(), young, (&mut size).into(), (&mut master).into()) });
+    ok(fmpl_mcast_wait(ticket));
+    assert_eq!((size, got), (3000, [9; 3000]));
 }
 
 /// A multicast of 3000 bytes on a communicator, to the members with these bits.

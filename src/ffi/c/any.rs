@@ -28,7 +28,7 @@ calls! {
     ///
     /// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_SPOOL_FULL`
     /// (time-out 0 only: no room at the receiver or in the spool, nothing was sent), `FMPL_ERR_PEER` (the receiver has
-    /// died or left).
+    /// died or left, or has freed the communicator, where this would wait for it).
     ///
     /// Source: FMPL paper, section 3.2.4; buffer acquisition by remote atomics, section 4.
     unsafe fn fmpl_send_any(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm)

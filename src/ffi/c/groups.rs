@@ -83,7 +83,8 @@ calls! {
     /// * comm: the communicator; set to `FMPL_COMM_NULL`.
     ///
     /// Returns: `FMPL_ERR_COMM` (also for `FMPL_COMM_WORLD`); `FMPL_ERR_BUSY` naming a request that is not completed,
-    /// and then nothing is freed; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+    /// or a multicast with a ticket that is not complete, and then nothing is freed; `FMPL_ERR_ARGUMENT` for a NULL
+    /// pointer.
     unsafe fn fmpl_comm_free(comm: *mut fmpl_comm) needs comm
         = comm::comm_free(*comm, Unused::promised()).map(|()| *comm = crate::p2p::COMM_NULL);
 

@@ -91,7 +91,8 @@ pub struct Asked {
     /// The message or ticket; for [`Ask::Ring`] 1 if its counters are to be with the peer, for [`Ask::Counters`] the receiver,
     /// for [`Ask::Block`] the multicast's number.
     pub seq: u64,
-    /// The address of a ring, or in the spool; the name of a share; a multicast's master.
+    /// The address of a ring, or in the spool; the name of a share; a multicast's master; for [`Ask::Ring`] the communicator's epoch 32 | first
+    /// unit 32.
     pub at: u64,
 }
 

@@ -68,7 +68,7 @@ pub use request::{
 pub use send::{Outgoing, send_any};
 
 use remote::host::Guests;
-use remote::{Moved, PAUSE_NS, RemoteRing, RemoteRoad, RemoteStakes};
+use remote::{FREED, Moved, PAUSE_NS, RemoteRing, RemoteRoad, RemoteStakes, Sought};
 use ring::{Ring, ring_at};
 use send::{Local, Way};
 use stake::Stakes;
@@ -117,6 +117,8 @@ pub struct AnySource {
     named: AtomicU64,
     /// Memory of this process that a record in its spool names, where this process may be the one that reads it.
     lent: Mutex<Vec<Lent>>,
+    /// Blocks of multicasts with a ticket whose end nobody has asked for yet, and their communicators.
+    asked: Mutex<Vec<(i32, BlockRef)>>,
     /// Blocks of multicasts whose end nobody asks for.
     unasked: Mutex<std::collections::VecDeque<BlockRef>>,
     /// When the wait for a multicast looks next whether members have freed the communicator.
@@ -203,6 +205,7 @@ impl AnySource {
             told_at: Mutex::default(),
             named: AtomicU64::new(0),
             lent: Mutex::default(),
+            asked: Mutex::default(),
             unasked: Mutex::default(),
             looks: Mutex::default(),
         })
@@ -250,8 +253,11 @@ impl AnySource {
     }
 
     /// What is begun on a communicator and not completed, in words. No other thread is in a call on it.
-    pub fn begun_on(&self, context: &Context) -> Option<String> {
+    pub fn begun_on(&self, ep: &Endpoint, context: &Context) -> Option<String> {
         let comm = context.handle;
+        if let Some(ticket) = multicast::under_way(ep, comm) {
+            return Some(format!("the multicast with ticket {ticket}"));
+        }
         if let Some(out) = self.outgoing.all().into_iter().find(|out| out.comm == comm && out.is_pending()) {
             return Some(format!("the any-source send to (rank {}, index {})", out.dst, out.index));
         }
@@ -337,10 +343,21 @@ impl AnySource {
     }
 
     /// Answers a sender of another node that asks for a ring, with the share that it is to use; called by the thread of the fabric.
-    /// `home`: one whose counters are here.
-    pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32, sender: u32, home: bool) -> Option<[u64; 2]> {
+    /// `home`: one whose counters are here; `at`: the communicator's epoch 32 | first unit 32.
+    pub fn serve_ring(
+        &self,
+        ep: &Endpoint,
+        (number, index): (u32, i32),
+        sender: u32,
+        home: bool,
+        at: u64,
+    ) -> Option<[u64; 2]> {
         // Each ring takes memory, so one of an index that there is not is not made because somebody asks. The last one is multicasts'.
-        let place = if number == 0 { None } else { Some(ep.contexts.place_of(number)?) };
+        let place = match (number, ep.contexts.place_of(number)) {
+            (0, _) => None,
+            (_, None) => return ep.has_itself_freed((at >> 32) as u32, at as u32).then_some(FREED),
+            (_, place) => place,
+        };
         let last = place.map_or(INDEX_MAX, |place| place.units as usize * UNIT_SLOTS - SYSTEM_INDICES);
         if index < 0 || index as usize >= last.min(ep.region.indices() as usize) && index as usize != last {
             return None;

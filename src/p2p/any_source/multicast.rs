@@ -49,7 +49,7 @@ mod wide;
 
 use chunks::{CHUNK, Chunks};
 pub(in crate::p2p::any_source) use early::Early;
-use given_up::{give_up, leave};
+use given_up::{ask_for, give_up, is_asked_for, leave};
 pub(in crate::p2p::any_source) use held::Held;
 pub(in crate::p2p) use record::members;
 use record::{ACKED, ENTERED, Record, Shared, Told};
@@ -59,7 +59,7 @@ use waiting::{Complete, ForRoom, of_the_freed};
 pub use record::MulticastBlock;
 
 pub(super) use early::{News, take as take_news};
-pub(super) use given_up::{is_done, sweep, take_of};
+pub(super) use given_up::{is_done, sweep, take_of, under_way};
 pub(super) use member::{follow_news, incoming};
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
@@ -152,10 +152,7 @@ pub fn mcast(comm: i32, data: Run, bits: &[u64], keeps: bool) -> Result<u64> {
     if wide::is_wide(ep, context, bits)? {
         let block = wide::send(ep, context, data, bits)?;
         ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
-        if !keeps {
-            leave(ep, block);
-        }
-        return Ok(ticket_of(block));
+        return Ok(hand_out(ep, comm, block, keeps));
     }
     let reachable = reaches_all(ep, context, bits)?;
     let mut records = Shared::bytes(words, count);
@@ -191,10 +188,17 @@ pub fn mcast(comm: i32, data: Run, bits: &[u64], keeps: bool) -> Result<u64> {
         chunks.fill(data);
     }
     ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
-    if !keeps {
+    Ok(hand_out(ep, comm, block, keeps))
+}
+
+/// The ticket of a multicast, whose end is asked for by it, or by nobody.
+fn hand_out(ep: &Endpoint, comm: i32, block: BlockRef, asked_for: bool) -> u64 {
+    if asked_for {
+        ask_for(ep, comm, block);
+    } else {
         leave(ep, block);
     }
-    Ok(ticket_of(block))
+    ticket_of(block)
 }
 
 /// Can all members reach this process's memory, even if it does nothing from now on? An error for one that has died.
@@ -330,6 +334,7 @@ pub fn mcast_test(ticket: u64) -> Result<bool> {
     ep.waiting_sends.push(ep);
     ep.any_source.push(ep);
     if is_complete(ep, block) {
+        is_asked_for(ep, block);
         give_back(ep, block);
         return Ok(true);
     }
@@ -360,6 +365,7 @@ pub fn mcast_wait(ticket: u64) -> Result<()> {
             return Err(e);
         }
     }
+    is_asked_for(ep, block);
     give_back(ep, block);
     Ok(())
 }

@@ -135,10 +135,13 @@ impl Offered {
         }
     }
 
-    /// The block is the spool's again.
-    fn give_back(&self, ep: &Endpoint) {
+    /// Its blocks are the spool's again: the receiver looks at them no more.
+    pub fn take_back(&mut self, ep: &Endpoint) {
         ep.any_source.take_back(self.block);
         ep.spool.give_back(self.block);
+        if let Some(stream) = self.stream.take() {
+            ep.spool.give_back(stream);
+        }
     }
 
     fn room_in_stream(&self, offer: &Offer) -> bool {
@@ -151,10 +154,7 @@ impl Offered {
     pub fn serve(&mut self, ep: &Endpoint, out: &Outgoing, local: &Local, data: Run, late: bool) -> Result<bool> {
         let offer = self.record(ep);
         if ep.spool.is_done(self.block) {
-            self.give_back(ep);
-            if let Some(stream) = self.stream.take() {
-                ep.spool.give_back(stream);
-            }
+            self.take_back(ep);
             return Ok(true);
         }
         // SYNC POINT: pairs with the receiver's exchange.

@@ -55,8 +55,8 @@ use crate::p2p::remote::{PeerMemory, fetch_words, transfer};
 use crate::p2p::spool::PAGE;
 
 use host::Host;
-pub(in crate::p2p::any_source) use road::{HOST_AT, PAUSE_NS};
-pub use road::{Moved, Payload, RemoteRoad, place_at_all};
+pub(in crate::p2p::any_source) use road::{FREED, HOST_AT, PAUSE_NS};
+pub use road::{Moved, Payload, RemoteRoad, Sought, place_at_all};
 
 const SENT_AT: usize = 0;
 const FREED_AT: usize = 64;

@@ -139,8 +139,12 @@ fn complete_send(comm: i32, dst: i32, index: i32, wait: bool) -> Result<bool> {
             // Another of this process's sends may be what the receiver needs first.
             ep.any_source.push(ep);
             ep.waiting_sends.push(ep);
-            out.check_peer(ep).inspect_err(|_| end(ep, out))?;
-            return Ok(false);
+            let Err(gone) = out.check_wait(ep) else { return Ok(false) };
+            // What it has taken comes before that.
+            push_request(ep, out);
+            let taken = out.request.lock().unwrap_or_else(|e| e.into_inner()).as_mut().and_then(|r| r.over.take());
+            end(ep, out);
+            return taken.unwrap_or(Err(gone)).map(|()| true);
         }
         if over.is_none() && !waiter.spin() {
             // The lock is kept: this is the request's own thread, and whoever else comes by goes on.

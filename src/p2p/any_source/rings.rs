@@ -92,10 +92,12 @@ impl Endpoint {
         let until = now_ns() + (self.config.attach_s * 1e9) as u64;
         let mut pause_ns = PAUSE_NS[0];
         let road = loop {
-            if let Some(road) = RemoteRoad::find(lane, index as usize) {
-                break road;
-            }
-            let what = lane.gone().or_else(|| (now_ns() > until).then_some("has no ring for it"));
+            let freed = match RemoteRoad::find(lane, index as usize) {
+                Sought::Found(road) => break road,
+                Sought::Freed => Some("has freed the communicator"),
+                Sought::NotYet => None,
+            };
+            let what = lane.gone().or(freed).or_else(|| (now_ns() > until).then_some("has no ring for it"));
             if let Some(what) = what {
                 return Err(lane.peer_error(self.rank, what, "any-source send to", index));
             }
@@ -105,7 +107,7 @@ impl Endpoint {
         let key = key_of(comm, dst, index);
         // The road stays, and so does what it was made of.
         used.for_good();
-        let way = Way::Remote(Box::new(road));
+        let way = Way::Remote(road);
         self.any_source.outgoing.find_or_make(key, || Ok(Outgoing::new(key, (comm, dst, index), rank, way)))
     }
 

@@ -58,7 +58,14 @@ pub struct Outgoing {
     pub(super) dst: i32,
     pub(super) index: i32,
     pub(super) request: Mutex<Option<Request>>,
+    /// When a wait looks next whether the receiver has freed the communicator; [`FREED`]: it has.
+    looks_ns: AtomicU64,
 }
+
+/// See there.
+const FREED: u64 = u64::MAX;
+/// Once in so long a wait looks whether the receiver has freed the communicator, which may take a map of its memory.
+const LOOK_NS: u64 = 5_000_000;
 
 /// How the ring is reached.
 pub(super) enum Way {
@@ -97,6 +104,7 @@ impl Outgoing {
             dst,
             index,
             request: Mutex::new(None),
+            looks_ns: AtomicU64::new(0),
         }
     }
 
@@ -195,6 +203,35 @@ impl Outgoing {
             Way::Local(local) => gone(&local.peer),
             Way::Remote(road) => road.gone(),
         }
+    }
+
+    /// The same for who waits for the receiver.
+    fn takes_nothing_more(&self, ep: &Endpoint) -> Option<&str> {
+        self.gone().or_else(|| self.is_freed(ep).then_some("has freed the communicator"))
+    }
+
+    /// Has the receiver, on this node, freed the communicator? Then nobody takes what is in its ring. Not known at once: nearly all sends end before.
+    fn is_freed(&self, ep: &Endpoint) -> bool {
+        if self.is_own() || self.road().is_some() || self.comm == crate::p2p::COMM_WORLD {
+            return false;
+        }
+        let (now, next_ns) = (now_ns(), self.looks_ns.load(Ordering::Relaxed));
+        if next_ns == FREED || now < next_ns {
+            return next_ns == FREED;
+        }
+        let place = ep.contexts.find(self.comm).map(|context| context.place);
+        let freed = next_ns != 0 && place.is_some_and(|place| ep.has_freed(self.rank, place));
+        self.looks_ns.store(if freed { FREED } else { now + LOOK_NS }, Ordering::Relaxed);
+        freed
+    }
+
+    /// Does the receiver, on this node, look at nothing any more that this process has for it?
+    fn is_left_alone(&self) -> bool {
+        self.is_dead() || self.looks_ns.load(Ordering::Relaxed) == FREED
+    }
+
+    pub(super) fn check_wait(&self, ep: &Endpoint) -> Result<()> {
+        self.takes_nothing_more(ep).map_or(Ok(()), |what| Err(self.gone_error(ep, what)))
     }
 
     pub(super) fn check_peer(&self, ep: &Endpoint) -> Result<()> {

@@ -1,9 +1,10 @@
-//! Blocks of multicasts whose end nobody asks for any more: it never was to be asked for, or the multicast was given up, since a member has died
-//! or freed the communicator without its data. They are the spool's again when no member touches them any more.
+//! Which multicasts have a ticket that nobody has asked for yet; and blocks of those whose end nobody asks for any more: it never was to be asked for,
+//! or the multicast was given up, since a member has died or freed the communicator without its data. They are the spool's again when no member
+//! touches them any more.
 
 use std::collections::VecDeque;
 
-use super::{ACKED, Shared, context_of, give_back, has_strangers, members, own};
+use super::{ACKED, Shared, context_of, give_back, has_strangers, is_complete, members, own, ticket_of};
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::lock::MutexGuard;
@@ -17,6 +18,30 @@ const LOOK_NS: u64 = 5_000_000;
 
 fn unasked(ep: &Endpoint) -> MutexGuard<'_, VecDeque<BlockRef>> {
     ep.any_source.unasked.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn asked(ep: &Endpoint) -> MutexGuard<'_, Vec<(i32, BlockRef)>> {
+    ep.any_source.asked.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The end of a multicast is to be asked for.
+pub(super) fn ask_for(ep: &Endpoint, comm: i32, block: BlockRef) {
+    asked(ep).push((comm, block));
+}
+
+/// It has been, and the multicast is over.
+pub(super) fn is_asked_for(ep: &Endpoint, block: BlockRef) {
+    let mut asked = asked(ep);
+    let is_it = |(_, other): &(i32, BlockRef)| (other.at, other.generation) == (block.at, block.generation);
+    if let Some(n) = asked.iter().position(is_it) {
+        asked.swap_remove(n);
+    }
+}
+
+/// The ticket of a multicast of a communicator that is not complete, and whose end is to be asked for.
+pub(in crate::p2p::any_source) fn under_way(ep: &Endpoint, comm: i32) -> Option<u64> {
+    let of_it: Vec<BlockRef> = asked(ep).iter().filter(|(of, _)| *of == comm).map(|(_, block)| *block).collect();
+    of_it.into_iter().find(|block| !is_complete(ep, *block)).map(ticket_of)
 }
 
 /// A multicast whose end nobody asks for: its block is given back in passing, by the multicasts that follow.
@@ -34,6 +59,7 @@ pub(super) fn leave(ep: &Endpoint, block: BlockRef) {
 
 /// A multicast is withdrawn, and its wait ends with an error: nobody reads the master's memory any more.
 pub(super) fn give_up(ep: &Endpoint, block: BlockRef) {
+    is_asked_for(ep, block);
     ep.any_source.take_back(block);
     unasked(ep).push_back(block);
     sweep(ep);
@@ -46,6 +72,8 @@ pub(in crate::p2p::any_source) fn sweep(ep: &Endpoint) {
 
 /// Takes out the blocks of a communicator that this process frees: what stays is the spool's again when all members have freed it.
 pub(in crate::p2p::any_source) fn take_of(ep: &Endpoint, context: &Context) -> Vec<BlockRef> {
+    // These are complete, though nobody has asked.
+    asked(ep).retain(|(comm, _)| *comm != context.handle);
     let mut unasked = unasked(ep);
     unasked.retain(|block| !is_over(ep, *block));
     let is_of_it = |block: &BlockRef| {

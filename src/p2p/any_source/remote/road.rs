@@ -2,9 +2,10 @@
 
 mod payload;
 mod several;
+mod sought;
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_many};
 use crate::base::clock::now_ns;
@@ -17,7 +18,7 @@ use crate::fabric::network::Place;
 use crate::fabric::network::bounce::Bounce;
 use crate::fabric::network::cache::Kept;
 use crate::lane::record::BLOCK_HEADER;
-use crate::lane::remote::{Ask, Asked, Call, Remote, sum};
+use crate::lane::remote::{Call, Remote, sum};
 use crate::lane::{BlockRef, Lane};
 use crate::p2p::any_source::ring::{AREA_BYTES, Kind};
 use crate::p2p::any_source::send::copy_into_spool;
@@ -26,6 +27,8 @@ use crate::p2p::remote::lend::{is_whole, keys_of};
 use crate::p2p::remote::registered;
 pub use payload::{Moved, Payload};
 pub use several::place_at_all;
+pub(in crate::p2p::any_source) use sought::FREED;
+pub use sought::Sought;
 
 /// Up to this many bytes a long message is copied into the spool at once rather than registered.
 const COPIED_AT_ONCE: usize = 64 << 10;
@@ -37,6 +40,7 @@ pub(in crate::p2p::any_source) const HOST_AT: u32 = 36;
 /// A remote ring of a rank on another node, as a sender.
 pub struct RemoteRoad {
     lane: &'static Lane,
+    index: usize,
     ring: Place,
     slots: u64,
     /// Processes that may send there.
@@ -44,6 +48,9 @@ pub struct RemoteRoad {
     /// Where its counters are, if not with it.
     host: Option<Elsewhere>,
     state: Mutex<Known>,
+    /// The receiver has freed the communicator; when a wait asks for that next.
+    is_freed: AtomicBool,
+    asks_ns: AtomicU64,
 }
 
 /// Counters that another rank than the receiver has.
@@ -80,19 +87,8 @@ impl Known {
 }
 
 impl RemoteRoad {
-    /// Asks the receiver for its ring of this index. `None`: it is not there yet, and the call is to be made again.
-    pub fn find(lane: &'static Lane, index: usize) -> Option<RemoteRoad> {
-        let remote = lane.remote()?;
-        let ask = |home| {
-            let asked = Asked { what: Ask::Ring, slot: index, seq: home, at: 0 };
-            remote.ask_for(asked, || lane.gone().is_none()).flatten()
-        };
-        // With the counters at home, if who has them elsewhere cannot be reached.
-        RemoteRoad::of(lane, ask(0)?).or_else(|| RemoteRoad::of(lane, ask(1)?))
-    }
-
     /// To the ring of which the receiver has said this.
-    fn of(lane: &'static Lane, [addr, key]: [u64; 2]) -> Option<RemoteRoad> {
+    fn of(lane: &'static Lane, index: usize, [addr, key]: [u64; 2]) -> Option<RemoteRoad> {
         let host = match (key >> HOST_AT).checked_sub(1) {
             None => None,
             Some(host) => {
@@ -103,7 +99,8 @@ impl RemoteRoad {
         };
         let slots = 1 << (key >> 32 & ((1 << (HOST_AT - 32)) - 1));
         let (ring, senders) = (Place { addr, rkey: key as u32 }, endpoint().ok()?.size as u64);
-        Some(RemoteRoad { lane, ring, slots, senders, host, state: Mutex::default() })
+        let (is_freed, asks_ns) = (AtomicBool::new(false), AtomicU64::new(0));
+        Some(RemoteRoad { lane, index, ring, slots, senders, host, state: Mutex::default(), is_freed, asks_ns })
     }
 
     /// Where the counters are, and the connection to there.
@@ -128,13 +125,11 @@ impl RemoteRoad {
 
     /// Why the receiver can do nothing any more; `None`: it can.
     pub fn gone(&self) -> Option<&str> {
-        self.lane.gone().or_else(|| self.host.as_ref().filter(|h| h.lane.gone().is_some()).map(|h| &*h.gone))
-    }
-
-    /// What a lasting wait does for the connection.
-    pub fn tend(&self) {
-        self.remote().tend();
-        self.counters().0.tend();
+        let freed = || self.is_freed.load(Ordering::Relaxed).then_some("has freed the communicator");
+        self.lane
+            .gone()
+            .or_else(freed)
+            .or_else(|| self.host.as_ref().filter(|h| h.lane.gone().is_some()).map(|h| &*h.gone))
     }
 
     /// How many messages may be outstanding, as far as is known.

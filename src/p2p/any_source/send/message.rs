@@ -184,7 +184,8 @@ impl Message {
             .map(|block| (Kind::Offered, block))
     }
 
-    /// Gives back what was prepared and not published. What another node may be reading stays registered.
+    /// Gives back what was prepared and not published, or published for a receiver that looks at nothing any more. What another node may be reading
+    /// stays registered.
     pub fn drop_goods(&mut self, ep: &Endpoint) {
         if let Some(payload) = self.remote_payload.take() {
             payload.give_back(ep);
@@ -197,6 +198,12 @@ impl Message {
         if let Some((_, block)) = self.payload.take() {
             ep.any_source.take_back(block);
             ep.spool.give_back(block);
+        }
+        if self.out.is_left_alone()
+            && let Stage::Offered(offered) = &mut self.stage
+        {
+            offered.take_back(ep);
+            self.stage = Stage::Waits;
         }
     }
 

@@ -118,7 +118,7 @@ impl Scene for Waiting<'_> {
                 matches!(self.message.stage, Stage::Waits) && self.local().is_some_and(|ring| ring.is_damaged(None));
             full.then_some("has a ring whose counters have been damaged by some rank")
         };
-        out.gone().or_else(damaged).map(|what| out.gone_error(self.ep, what))
+        out.takes_nothing_more(self.ep).or_else(damaged).map(|what| out.gone_error(self.ep, what))
     }
     /// Not while the receiver may fetch the message out of the caller's memory.
     fn may_be_left(&self) -> bool {
