@@ -115,9 +115,7 @@ pub fn is_told_late() {
     match me {
         0 => {
             let pids = [1, 2].map(|peer| {
-                if peer == 2 {
-                    send(&[1; 8], 2, 0);
-                }
+                send(&my_pid, peer, 0);
                 recv(&mut got, peer, 0);
                 i64::from_ne_bytes(got) as i32
             });
@@ -128,15 +126,20 @@ pub fn is_told_late() {
             assert!(last_error().contains("did not answer"), "{}", last_error());
             free(own);
             signal(1, libc::SIGCONT);
+            // Whoever waits for one that was late, before it is heard, would have an error.
+            until_it_went_on();
             recv(&mut got, 1, 0);
             signal(2, libc::SIGCONT);
         }
         1 => {
+            recv(&mut got, 0, 0);
             send(&my_pid, 0, 0);
             // It is stopped somewhere in here.
             until_it_went_on();
             fails(sum(own, 1.0).0, PEER);
             free(own);
+            // SAFETY: no memory; rank 0 waits for it.
+            assert_eq!(unsafe { libc::kill(i64::from_ne_bytes(got) as i32, libc::SIGCONT) }, 0);
             send(&[1; 8], 0, 0);
         }
         _ => {

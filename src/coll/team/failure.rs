@@ -72,8 +72,9 @@ impl Team {
         if word == found { error } else { self.explain_as(word, self.name_of(own)) }
     }
 
-    /// A member that has no way into the arena says there what all ranks say of their lives that it could not do its part.
-    pub(super) fn says_unable(&self, member: usize) -> Option<Error> {
+    /// A member that has no way into the arena says there what all ranks say of their lives that it could not do its part; or it has freed the
+    /// communicator since. What the team [fails by](Team::fail_by) if its part is not there when this returns.
+    pub(super) fn says_unable(&self, member: usize) -> Option<u64> {
         let (now, next_ns) = (now_ns(), &self.state.hears_ns);
         // In models all have their arenas.
         if now < next_ns.get() || cfg!(loom) {
@@ -83,12 +84,13 @@ impl Team {
         let first = next_ns.replace(now + HEARS_NS) == 0;
         let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
         let life = if first { None } else { self.ep.life_said(self.ranks[member], place) };
-        match life {
-            Some(Life::Broken(lost)) if lost == self.ranks[member] | UNABLE => {
-                Some(self.fail_by((Reason::Elsewhere as u64) << 32 | (u64::from(lost) + 1)))
-            }
-            _ => None,
-        }
+        let unable = self.ranks[member] | UNABLE;
+        let is_said = match life? {
+            Life::Broken(lost) => lost == unable,
+            Life::Freed => true,
+            Life::Member => false,
+        };
+        is_said.then_some((Reason::Elsewhere as u64) << 32 | (u64::from(unable) + 1))
     }
 
     /// A message of a call is not as long as this side's part of it: the team fails; the error to return.

@@ -103,8 +103,8 @@ impl Scene for TeamScene<'_> {
         if let Some(error) = team.compare_calls(arena, self.who, || self.arrived()) {
             return Some(error);
         }
-        if let Some(error) = team.says_unable(self.who).filter(|_| !self.arrived()) {
-            return Some(error);
+        if let Some(word) = team.says_unable(self.who).filter(|_| !self.arrived()) {
+            return Some(team.fail_by(word));
         }
         let Some(reason) = team.loss_of(self.who) else { return team.mourn().filter(|_| !self.arrived()) };
         // What it did last comes before its end.

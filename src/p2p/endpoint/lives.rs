@@ -234,13 +234,16 @@ impl Endpoint {
         let said = place.map(|place| Life::read(self.life_word(place.unit).load(Ordering::Relaxed), epoch));
         let dead = match said {
             Some(Life::Broken(dead)) => dead,
-            // What comes there interests nobody.
-            Some(Life::Freed) => return link.lane_is_over(number),
             Some(Life::Member) => return,
-            None => match self.was_broken(epoch) {
-                Some(dead) => dead,
-                None => return,
-            },
+            Some(Life::Freed) | None => {
+                let broken = self.was_broken(epoch);
+                if said.is_some() || broken.is_some() {
+                    // What comes there interests nobody.
+                    link.lane_is_over(number);
+                }
+                let Some(dead) = broken else { return };
+                dead
+            }
         };
         // In the life in the world it also stands who is lost for another communicator, and may only be late. Nothing waits here for a
         // connection, which is the thread's that makes them: it is said when that is there.

@@ -48,9 +48,10 @@ pub struct RemoteRoad {
     /// Where its counters are, if not with it.
     host: Option<Elsewhere>,
     state: Mutex<Known>,
-    /// The receiver has freed the communicator; when a wait asks for that next.
+    /// The receiver has freed the communicator; when a wait asks for that next, and for how long it waits for the answer.
     is_freed: AtomicBool,
     asks_ns: AtomicU64,
+    hears_ns: AtomicU64,
 }
 
 /// Counters that another rank than the receiver has.
@@ -99,8 +100,9 @@ impl RemoteRoad {
         };
         let slots = 1 << (key >> 32 & ((1 << (HOST_AT - 32)) - 1));
         let (ring, senders) = (Place { addr, rkey: key as u32 }, endpoint().ok()?.size as u64);
-        let (is_freed, asks_ns) = (AtomicBool::new(false), AtomicU64::new(0));
-        Some(RemoteRoad { lane, index, ring, slots, senders, host, state: Mutex::default(), is_freed, asks_ns })
+        let (state, is_freed) = (Mutex::default(), AtomicBool::new(false));
+        let (asks_ns, hears_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+        Some(RemoteRoad { lane, index, ring, slots, senders, host, state, is_freed, asks_ns, hears_ns })
     }
 
     /// Where the counters are, and the connection to there.
