@@ -5,6 +5,7 @@
 //! | `layout` | our declarations are those of the C headers, where there are some |
 //! | `choice` | which network is chosen, by itself or by name; what is refused in init, and with which words |
 //! | `incast` | what a receiver takes to whom all others send |
+//! | `leaving` | ranks that end after their peers, which no provider tells them |
 //! | `claim` | a claim of a receive of any index that comes too late |
 //!
 //! What messages promise over it the other programs show: `tests/run libfabric` runs them between pretended nodes.
@@ -18,6 +19,7 @@ mod choice;
 mod claim;
 mod incast;
 mod layout;
+mod leaving;
 
 use ranks::{Body, Test, skip};
 
@@ -30,6 +32,7 @@ const TESTS: &[Test] = &[
     ("a_provider_is_used_or_refused", choice::used_or_refused),
     ("a_receiver_takes_nothing_for_what_it_does_not_receive", incast::takes_nothing),
     ("a_late_claim_takes_no_posting", claim::is_late),
+    ("a_rank_ends_whose_peers_have_gone", leaving::ends_all_the_same),
 ];
 
 const BODIES: &[Body] = &[
@@ -39,6 +42,7 @@ const BODIES: &[Body] = &[
     ("fails in init", choice::fails_in_init),
     ("is sent to by all", incast::is_sent_to_by_all),
     ("claims late", claim::claims_late),
+    ("meets all often", leaving::meets_all_often),
 ];
 
 fn main() {

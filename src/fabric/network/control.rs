@@ -99,6 +99,8 @@ pub(super) struct Shared {
     comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
     thread: OnceLock<thread::Id>,
     stop: AtomicBool,
+    /// By when this process has said what it has to say at its end, in nanoseconds; `u64::MAX`: it is not at its end.
+    pub ends_ns: AtomicU64,
     rejected: AtomicU64,
     /// Datagrams sent.
     datagrams: AtomicU64,
@@ -161,6 +163,7 @@ impl Fabric {
             comes_before: terms.comes_before,
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
+            ends_ns: AtomicU64::new(u64::MAX),
             rejected: AtomicU64::new(0),
             datagrams: AtomicU64::new(0),
             strict: terms.strict,
@@ -332,6 +335,12 @@ impl Fabric {
         self.shared.cache.stop();
         self.links().iter().for_each(|link| link.fail(Reason::Other, FINALIZED.into()));
         self.shared.bury_all();
+    }
+
+    /// All that peers wait for is done: from here on nobody is waited for beyond this time, since a process that is gone takes nothing, and not
+    /// every network tells that it is gone.
+    pub fn ends_by(&self, until_ns: u64) {
+        self.shared.ends_ns.store(until_ns, Ordering::Release);
     }
 
     /// Tells the peers that this process has left. With those that have no connection that could be seen to end, until they know or

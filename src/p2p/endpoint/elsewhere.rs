@@ -256,10 +256,13 @@ impl Endpoint {
     /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.
     pub(super) fn leave_fabric(&self) {
         let Some(fabric) = self.fabric.get() else { return };
-        for lane in self.lanes.hold_remote(|_, _| true).iter().filter(|lane| lane.remote().link.is_up()) {
+        let until = crate::base::clock::now_ns() + 1_000_000_000;
+        fabric.ends_by(until);
+        // Who has left before has heard all that it waited for, and its process may be gone.
+        let hears = |remote: &Remote| remote.link.is_up() && !remote.has_left();
+        for lane in self.lanes.hold_remote(|_, remote| hears(remote)).iter().filter(|lane| hears(lane.remote())) {
             lane.remote().say_side(lane.my_side());
         }
-        let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));
         fabric.leave(until);
     }

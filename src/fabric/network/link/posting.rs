@@ -217,6 +217,10 @@ impl Link {
             if self.has_ended() {
                 return Err(self.broken());
             }
+            if self.home.upgrade().is_some_and(|home| now_ns() > home.ends_ns.load(Ordering::Acquire)) {
+                self.fail(Reason::Silent, "takes nothing more".into());
+                continue;
+            }
             // SAFETY: as in `post`.
             match unsafe { pair.post(request) } {
                 Ok(true) => return Ok(()),
