@@ -388,6 +388,8 @@ impl Launch {
 
     /// Asks the launcher to end the whole job with this exit code; does not return.
     pub fn abort(&self, code: i32) -> ! {
+        // Of an exit code the system keeps eight bits: a multiple of 256 would say that all went well.
+        let code = if code != 0 && code & 0xff == 0 { 1 } else { code };
         if !self.is_alone() {
             // It knows its launcher best, and ends what is no rank of ours, too.
             if let Some(mpi) = mpi::active() {

@@ -47,6 +47,9 @@ fn abort_ends_the_job_with_its_code() {
     let r = run(&["-n", "3", "--", &place(), "10", "77"]);
     assert_eq!(r.code, 77, "{}", r.err);
     assert!(r.err.contains("rank 0 (pid ") && r.err.contains("aborted the job with exit code 77"), "{}", r.err);
+    // Whose eight bits say that all went well.
+    let r = run(&["-n", "3", "--", &place(), "10", "512"]);
+    assert_eq!(r.code, 1, "{}", r.err);
 }
 
 #[test]
