@@ -20,11 +20,13 @@ pub(crate) struct Sink {
     queue: Vec<u8>,
     /// Nobody reads it any more.
     pub(crate) closed: bool,
+    /// It could not be written, for another reason than that, which nobody has told yet.
+    pub(crate) lost: Option<io::Error>,
 }
 
 impl Sink {
     pub(crate) fn new(fd: RawFd) -> Sink {
-        Sink { fd, queue: Vec::new(), closed: false }
+        Sink { fd, queue: Vec::new(), closed: false, lost: None }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -59,9 +61,10 @@ impl Sink {
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
+                Err(e) => {
                     self.closed = true;
                     done = self.queue.len();
+                    self.lost = Some(e).filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
                 }
             }
         }
@@ -298,6 +301,16 @@ mod tests {
         sink.drain();
         assert!(sink.closed && sink.is_empty());
         sink.push(b"more");
-        assert!(sink.is_empty());
+        assert!(sink.is_empty() && sink.lost.is_none());
+    }
+
+    #[test]
+    fn a_sink_that_cannot_be_written_says_why() {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut sink = Sink::new(full.as_raw_fd());
+        sink.push(b"a line\n");
+        sink.drain();
+        let lost = sink.lost.take().and_then(|e| e.raw_os_error());
+        assert!(sink.closed && sink.is_empty() && lost == Some(libc::ENOSPC), "{lost:?}");
     }
 }

@@ -147,16 +147,25 @@ impl Supervisor {
 
     /// Waits until the output has been read, or a signal says that nobody is going to.
     fn flush(&mut self) {
-        self.out.drain();
-        self.err.drain();
+        self.drain();
         while !(self.hurried || self.out.is_empty() && self.err.is_empty()) {
             let (fds, what) = self.interests();
             let now = |w: &Happening| matches!(w, Happening::Signals | Happening::Out | Happening::Err);
             let (fds, what) = fds.into_iter().zip(what).filter(|(_, w)| now(w)).unzip();
             self.poll(fds, what, None);
-            self.out.drain();
-            self.err.drain();
+            self.drain();
             self.hurry();
+        }
+    }
+
+    /// Writes what can be written. Output that is lost, on a full disk perhaps, is a failure of the job.
+    fn drain(&mut self) {
+        self.out.drain();
+        self.err.drain();
+        let lost = [self.out.lost.take().map(|e| ("output", e)), self.err.lost.take().map(|e| ("error", e))];
+        for (name, e) in lost.into_iter().flatten() {
+            self.code.get_or_insert(1);
+            self.report(format!("standard {name} cannot be written: {e}; the rest of it is lost"));
         }
     }
 
@@ -256,8 +265,7 @@ impl Supervisor {
             Hands::Here(crew) => crew.send_answers(),
             Hands::Away(fleet) => fleet.send([&self.out, &self.err]),
         }
-        self.out.drain();
-        self.err.drain();
+        self.drain();
     }
 
     /// What the daemons have said.

@@ -46,6 +46,25 @@ fn a_reader_that_goes_away_ends_the_writers() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    let words =
+        "fmpl run: standard output cannot be written: No space left on device (os error 28); the rest of it is lost";
+    for script in ["echo a line", "for i in $(seq 20000); do echo a line; done"] {
+        let r = ran(fmpl_run(&["-n", "2", "--tag-output", "--", "sh", "-c", script]).stdout(full()).output().unwrap());
+        assert!(r.code != 0 && r.err.contains(words), "{script}: {} {}", r.code, r.err);
+    }
+    // The launcher says its own there.
+    let r = ran(fmpl_run(&["-n", "2", "--tag-output", "--", "sh", "-c", "echo a line >&2"])
+        .stderr(full())
+        .output()
+        .unwrap());
+    assert_eq!(r.code, 1);
+    let r = ran(Command::new(env!("CARGO_BIN_EXE_fmpl")).arg("info").stdout(full()).output().unwrap());
+    assert_eq!((r.code, r.err.lines().count()), (1, 1), "{}", r.err);
+}
+
+#[test]
 fn a_reader_that_sleeps_does_not_stop_the_launcher() {
     // Nobody reads: the pipe and the launcher's buffer fill up, and a signal is obeyed all the same.
     let mut job = spawn(&["-n", "2", "--tag-output", "--", "sh", "-c", "echo $$ >&2; exec yes"]);

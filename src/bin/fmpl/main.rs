@@ -98,7 +98,20 @@ fn refuse(e: clap::Error) -> ! {
     std::process::exit(e.exit_code())
 }
 
+/// `println!` panics where nothing can be written, on a full disk perhaps: no defect of this command, and no matter for a backtrace.
+fn name_lost_output() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| match info.payload().downcast_ref::<String>() {
+        Some(text) if text.starts_with("failed printing to ") => {
+            eprintln!("fmpl: {text}");
+            std::process::exit(1);
+        }
+        _ => usual(info),
+    }));
+}
+
 fn main() -> ExitCode {
+    name_lost_output();
     let mut words: Vec<_> = std::env::args_os().collect();
     if words.get(1).is_some_and(|w| w == bench::PART) {
         return bench::part(&words[2..]);
