@@ -332,6 +332,7 @@ impl Endpoint {
                 places: config.places(),
                 ways: self.ways(),
                 patience: Duration::from_secs_f64(config.attach_s),
+                stall: Duration::from_secs_f64(config.stall_s),
                 comes_before: Box::new(move |peer| nodes.node_of(rank) < nodes.node_of(peer)),
             };
             Fabric::start(Who::of(self.region.clone()), device, terms)

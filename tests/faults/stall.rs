@@ -1,5 +1,6 @@
 use crate::ranks::calls::*;
 use crate::ranks::{Job, complaints, said, story};
+use fmpl::launch::embedded::{End, Nodes};
 
 /// Everybody receives from the next one, and nobody sends.
 pub fn waits_in_a_cycle() {
@@ -58,6 +59,27 @@ fn deadlocked(ranks: usize, body: &str, settings: &str) {
     let line = text.lines().find(|l| l.contains("deadlock")).unwrap();
     assert!((0..ranks).all(|r| line.contains(&r.to_string())), "{line}");
     assert!(text.contains("rank 0: ") && text.contains("recv(src 1, index 3)"), "{text}");
+}
+
+/// Rank 1 has gone before rank 0, on another node, says the first word to it.
+pub fn meets_one_that_is_gone() {
+    init(1);
+    if rank() == 0 {
+        sleep_ms(1500);
+        assert_eq!(try_send(&[1; 8], 1, 0), PEER, "{}", last_error());
+    }
+    std::process::exit(0);
+}
+
+/// A first contact between nodes that takes long says so before it is given up.
+pub fn first_contact() {
+    let job = Job::new(2, "meets one that is gone").nodes(Nodes::Cyclic(2)).keep_going();
+    let outcome = job.settings("FMPL_NETWORK=tcp FMPL_STALL=0.4 FMPL_ATTACH_TIMEOUT=3").outcome();
+    let text = complaints(&outcome);
+    assert_eq!(outcome.ends[0], End::Exit(0), "{}", story(&outcome));
+    let lines: Vec<_> =
+        text.lines().filter(|line| line.contains("s in the first contact with rank 1 over tcp")).collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("fmpl: stalled: rank 0: "), "{text}");
 }
 
 /// All at once: these jobs wait, and nothing else.

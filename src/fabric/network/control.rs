@@ -1,6 +1,7 @@
 //! This process on the fabric: its port, what it has with each peer, and the thread that answers the peers.
 
 mod contact;
+mod leaving;
 mod terms;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -13,7 +14,7 @@ use super::bounce::BOUNCE_BYTES;
 use super::cache::Cache;
 use super::crowd::Crowd;
 use super::device::{Device, DeviceError};
-use super::hello::{Card, Kind};
+use super::hello::Card;
 use super::kept::Shelf;
 use super::link::Link;
 use super::link::ending::Reason;
@@ -88,6 +89,7 @@ pub(super) struct Shared {
     /// The peers whose connections wait for a place, of each kind.
     pub in_line: [Mutex<VecDeque<u32>>; 2],
     pub patience_ns: u64,
+    stall: Duration,
     pub switching: Switching,
     pub shelf: Shelf,
     /// Connections that were given up for others, and contexts.
@@ -156,6 +158,7 @@ impl Fabric {
             switching: Switching::new(terms.ways),
             shelf: Shelf::default(),
             patience_ns: terms.patience.as_nanos() as u64,
+            stall: terms.stall,
             retired: AtomicU64::new(0),
             put_away: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
@@ -335,33 +338,6 @@ impl Fabric {
         self.shared.cache.stop();
         self.links().iter().for_each(|link| link.fail(Reason::Other, FINALIZED.into()));
         self.shared.bury_all();
-    }
-
-    /// All that peers wait for is done: from here on nobody is waited for beyond this time, since a process that is gone takes nothing, and not
-    /// every network tells that it is gone.
-    pub fn ends_by(&self, until_ns: u64) {
-        self.shared.ends_ns.store(until_ns, Ordering::Release);
-    }
-
-    /// Tells the peers that this process has left. With those that have no connection that could be seen to end, until they know or
-    /// the time.
-    pub fn leave(&self, until_ns: u64) {
-        let links = self.links();
-        let asks = |link: &&Arc<Link>| link.failure().is_none() && !link.has_left() && link.card.get().is_some();
-        let tell = |link: &Arc<Link>| {
-            let _ = self.shared.send_to(link, &self.shared.hello_to(Kind::Leave, link));
-        };
-        links.iter().filter(asks).for_each(tell);
-        loop {
-            let left: Vec<&Arc<Link>> = links.iter().filter(asks).filter(|l| !l.is_up() && !l.knows_end()).collect();
-            let packed = self.shared.leaves_packed(until_ns);
-            if left.is_empty() && !packed || now_ns() >= until_ns {
-                return;
-            }
-            let links = self.shared.lock();
-            drop(self.shared.answered.wait_timeout(links, FIRST_PATIENCE));
-            left.into_iter().filter(|l| !l.knows_end()).for_each(tell);
-        }
     }
 }
 

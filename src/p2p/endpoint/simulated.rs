@@ -46,6 +46,7 @@ impl Endpoint {
             places: [config.queue_pairs, config.contexts, config.rings],
             ways: Choice::Random { seed: u64::from(rank), every_ns: 2_000_000 },
             patience: Duration::from_secs_f64(config.attach_s),
+            stall: Duration::ZERO,
             comes_before: Box::new(move |peer| rank < peer),
         };
         let fabric = Arc::new(Fabric::start(Who::of(ep.region.clone()), device, terms)?);

@@ -116,6 +116,7 @@ impl Ghost {
             places: [0, PLACES_MOST, PLACES_MOST],
             ways: Choice::Busiest { fits: false },
             patience: PATIENCE,
+            stall: Duration::ZERO,
             // The nodes of real ranks come before those of ghosts.
             comes_before: Box::new(move |peer| peer >= real && rank < peer),
         };

@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::{ANNEX_CHUNK, FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result, error};
-use crate::base::log::{Level, tell};
+use crate::base::log::{Level, report, tell};
 use crate::base::rules::{Rule, holds};
 use crate::fabric::network::device::End;
 use crate::fabric::network::handshake::Say;
@@ -43,7 +43,9 @@ impl Fabric {
         timeout: Duration,
     ) -> Result<(Arc<Link>, Arc<Window>, Arc<Window>)> {
         let shared = &*self.shared;
-        let mut deadline = now_ns() + timeout.as_nanos() as u64;
+        let began = now_ns();
+        let mut deadline = began + timeout.as_nanos() as u64;
+        let mut silent = !shared.stall.is_zero();
         let link = loop {
             let link = shared.link(peer);
             if !link.lives.is_closed() || now_ns() >= deadline {
@@ -88,6 +90,17 @@ impl Fabric {
                         ""
                     },
                     shared.why_silent(Some(card)),
+                ));
+            }
+            let waited = Duration::from_nanos(now_ns() - began);
+            if silent && waited >= shared.stall {
+                silent = false;
+                report(&format!(
+                    "stalled: rank {}: {:.1} s in the first contact with rank {peer} over {}, which has not answered: it has died, it is \
+                     stopped, or there is no way to its port",
+                    shared.rank,
+                    waited.as_secs_f64(),
+                    shared.device.describe(),
                 ));
             }
             shared.send_to(&link, &shared.introduce(Kind::Open, &link, lane, chunk)?)?;

@@ -82,6 +82,8 @@ pub struct Terms {
     pub ways: Choice,
     /// How long a peer may take to answer when a connection is made.
     pub patience: Duration,
+    /// After how long a first contact says that it waits; zero: never.
+    pub stall: Duration,
     /// Does this process's node come before that of this rank?
     pub comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
 }

@@ -224,6 +224,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok().map(Arc::new)),
             };
             let how = Terms {
+                stall: Duration::ZERO,
                 keep: None,
                 strict: false,
                 places: terms.places,
