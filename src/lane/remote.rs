@@ -27,6 +27,7 @@ use unsaid::Unsaid;
 
 mod annex;
 pub mod ask;
+mod board;
 mod freed;
 pub mod front;
 mod short;
@@ -56,6 +57,8 @@ pub enum When {
     Now,
     /// With other words that go there about now.
     Soon,
+    /// The same, or in a row with neighbours.
+    InRow,
     /// With the next thing that goes there on this index, or when this side waits.
     WithNext,
 }
@@ -77,6 +80,7 @@ pub struct Remote {
     chunks: Chunks,
     /// Slot + 1 whose acknowledgement is owed; 0: none.
     owed: AtomicU32,
+    row: board::Row,
     /// Does the peer's thread know of a sleeper here? [`UNTOLD`], [`TOLD`] or [`NOTED`].
     sleep: AtomicU32,
     /// Requests to the peer's thread; one at a time.
@@ -120,6 +124,7 @@ impl Remote {
             page,
             chunks,
             owed: AtomicU32::new(0),
+            row: board::Row::default(),
             sleep: AtomicU32::new(UNTOLD),
             asked: Mutex::new(0),
             any_seen: AtomicU32::new(0),
@@ -190,7 +195,10 @@ impl Remote {
     }
     /// Is there an acknowledgement that is owed, or anything else that the peer is to be told?
     pub fn owes(&self) -> bool {
-        self.owed.load(Ordering::Relaxed) != 0 || !self.unsaid.is_empty()
+        self.owes_acknowledgements() || !self.unsaid.is_empty()
+    }
+    fn owes_acknowledgements(&self) -> bool {
+        self.owed.load(Ordering::Relaxed) != 0 || self.row.waits()
     }
     /// Bytes of what this side keeps of its slots.
     pub fn state_bytes(&self) -> usize {
@@ -243,6 +251,7 @@ impl Remote {
     /// Publishes: the landing of a message with up to [`REMOTE_INLINE`] bytes of data. It carries the slot's acknowledgement.
     pub fn land(&self, slot: usize, land: Land, data: &[u64]) -> Result<()> {
         let owed = self.pays_owed(slot);
+        self.say_what_waits();
         let landed = self.write(slot, 0, |mine, record| {
             record.put(&[land.0, 0, mine.tells()]);
             record.put(data);
@@ -294,11 +303,15 @@ impl Remote {
                 self.pays_owed(slot);
                 return self.send_ack_as(How::Later, slot);
             }
+            When::InRow => {
+                self.pays_owed(slot);
+                return self.acknowledge_in_row(slot);
+            }
             When::WithNext => {}
         }
         let before = self.owed.swap(slot as u32 + 1, Ordering::AcqRel);
         if before != 0 && before != slot as u32 + 1 {
-            self.send_ack(before as usize - 1);
+            self.acknowledge_in_row(before as usize - 1);
         }
     }
     /// What is said now is said for what is owed of this slot; was something?
@@ -314,9 +327,10 @@ impl Remote {
             When::Now
         } else if land.kind() == Kind::RemoteAnnex as u8 {
             if self.says_of_annex(slot, seq) { When::Soon } else { When::WithNext }
-        } else if land.kind() == Kind::Spooled as u8 || self.link.limits().is_driven && !progress.alternates(seq, land)
-        {
+        } else if land.kind() == Kind::Spooled as u8 {
             When::Soon
+        } else if self.link.limits().is_driven && !progress.alternates(seq, land) {
+            When::InRow
         } else {
             When::WithNext
         }
@@ -328,12 +342,21 @@ impl Remote {
         }
     }
     fn write_ack(&self, how: How, slot: usize) -> Result<()> {
-        self.write_as(how, slot, ACK_AT, |mine, record| record.put(&[mine.tells()]))
+        let Some(n) = board::place_of(slot) else {
+            return self.write_as(how, slot, ACK_AT, |mine, record| record.put(&[mine.tells()]));
+        };
+        let Some(mine) = self.slot(slot) else { return Ok(()) };
+        let tells = |record: &mut Record| record.put(&[mine.tells()]);
+        self.link.write_into_as(how, &self.page, BOARD_AT + 8 * n, || None, tells).map(|_| ())
     }
     /// Sends the acknowledgement that is owed, and what else is unsaid.
     pub fn pay(&self) {
         self.say_unsaid();
-        if self.owed.load(Ordering::Relaxed) != 0 && holds(Rule::OwedIsPaid) {
+        if !holds(Rule::OwedIsPaid) {
+            return;
+        }
+        self.say_what_waits();
+        if self.owed.load(Ordering::Relaxed) != 0 {
             let slot = self.owed.swap(0, Ordering::AcqRel);
             if slot != 0 {
                 self.send_ack_as(How::Later, slot as usize - 1);
@@ -344,7 +367,9 @@ impl Remote {
     /// The same, unless the peer would have to be asked where to.
     pub fn pay_at_once(&self) {
         let owed = self.owed.load(Ordering::Relaxed) as usize;
-        if owed != 0 && self.chunk(owed - 1).is_some_and(|chunk| self.link.place_of(&chunk.window).is_some()) {
+        let is_known = |window| self.link.place_of(window).is_some();
+        let chunk = || owed == 0 || self.chunk(owed - 1).is_some_and(|chunk| is_known(&chunk.window));
+        if self.owes_acknowledgements() && is_known(&self.page) && chunk() {
             self.pay();
         }
     }
@@ -451,7 +476,7 @@ impl Remote {
 
     /// What a lasting wait does for the connection. It never waits for one.
     pub fn tend(&self) {
-        if self.owed.load(Ordering::Relaxed) == 0 || self.link.is_there() {
+        if !self.owes_acknowledgements() || self.link.is_there() {
             self.pay();
         }
         self.link.tend();

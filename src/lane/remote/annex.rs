@@ -103,7 +103,7 @@ impl Remote {
         let (Some(front), Some(mine)) = (self.front(slot), self.slot(slot)) else { return false };
         // SYNC POINT: as in `take_over_outgoing`.
         mine.acked.load(Ordering::Acquire) >= seq
-            || front.ack.load(Ordering::Acquire) >= seq
+            || self.told(slot, front).load(Ordering::Acquire) >= seq
             || front.whole_posting().is_some_and(|posting| posting[3] > seq)
     }
 
@@ -174,6 +174,7 @@ impl Remote {
     fn land_in_annex(&self, (slot, seq): (usize, u64), land: Land, part: Part, len: usize) -> Result<()> {
         let (Some(window), Some(mine)) = (self.annex(), self.slot(slot)) else { return Err(self.closed(slot)) };
         let owed = self.pays_owed(slot);
+        self.say_what_waits();
         let landed = self.link.write_into(
             window,
             part.0 * 64,

@@ -4,7 +4,7 @@
 //!  front of an index, 256 bytes, written by the peer's device
 //!  0     landing   land | check | ack | 104 bytes of data             the peer as sender
 //!  128   posting   addr | cap | meta + key | seq | shape (3) | check  the peer as receiver: where this side may put
-//!  192   ack                                                          the peer as receiver
+//!  192   ack                                                          the peer as receiver, of an index that is not on the board
 //!  200   mark      208 tail    216 (unused)                           the peer as sender
 //!  224   chain     first | addr | key 32, generation 32 | size/64 32, check 32
 //! ```
@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use static_assertions::const_assert;
 
+use super::board::BOARD;
 use super::{CHUNK_SLOTS, HINT_KEYED, REMOTE_INLINE};
 use crate::base::lock::Mutex;
 use crate::base::published::Published;
@@ -79,6 +80,9 @@ pub(super) struct Page {
     pub(super) asleep: AtomicU64,
     /// What comes with an answer: two words, their sum.
     pub(super) found: [AtomicU64; 3],
+    _rest: [AtomicU64; 3],
+    /// How far the program's first indices are received, see [`board`](super::board).
+    pub(super) board: [AtomicU64; BOARD],
 }
 pub(super) const TAKEN_AT: usize = 64;
 pub(super) const BROKEN_AT: usize = 72;
@@ -87,12 +91,14 @@ pub(super) const REQUEST_AT: usize = 128;
 pub(super) const ANSWER_AT: usize = 192;
 pub(super) const ASLEEP_AT: usize = 200;
 pub(super) const FOUND_AT: usize = 208;
+pub(super) const BOARD_AT: usize = 256;
 /// The heads of announcements.
 pub(super) const QUEUE_AT: usize = 1024;
 const_assert!(core::mem::offset_of!(Page, taken) == TAKEN_AT && core::mem::offset_of!(Page, request) == REQUEST_AT);
 const_assert!(core::mem::offset_of!(Page, answer) == ANSWER_AT && core::mem::offset_of!(Page, asleep) == ASLEEP_AT);
 const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT && core::mem::offset_of!(Page, broken) == BROKEN_AT);
-const_assert!(core::mem::offset_of!(Page, freed) == FREED_AT);
+const_assert!(core::mem::offset_of!(Page, freed) == FREED_AT && core::mem::offset_of!(Page, board) == BOARD_AT);
+const_assert!(size_of::<Page>() <= QUEUE_AT);
 const_assert!(QUEUE_AT + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
 /// The page that a window is.
 pub(super) fn page_of(window: &Window) -> &Page {

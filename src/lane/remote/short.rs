@@ -33,10 +33,11 @@ impl Remote {
     pub fn land_run(&self, slot: usize, before: u64, land: impl FnOnce() -> Land, run: Run) -> bool {
         let Some((chunk, front, mine)) = self.known(slot) else { return false };
         // SYNC POINT: as in `take_over_outgoing`.
-        if mine.acked.load(Ordering::Acquire) < before && front.ack.load(Ordering::Acquire) < before {
+        if mine.acked.load(Ordering::Acquire) < before && self.told(slot, front).load(Ordering::Acquire) < before {
             return false;
         }
         let owed = self.owed.load(Ordering::Acquire) == slot as u32 + 1 && self.pays_owed(slot);
+        self.say_what_waits();
         let (land, received) = (land(), mine.received.load(Ordering::Acquire));
         let landed = if run.len() <= 16 {
             let [first, second] = run.words();

@@ -6,6 +6,7 @@
 //! the queue of announcements.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,6 +112,12 @@ impl Remote {
         let said = self.write_ack(how, slot);
         // An error of a connection that has ended is everybody's who waits, and is seen there.
         let _ = said.or_else(|e| self.later(e, |what| _ = what.acknowledgements.insert(slot)));
+    }
+
+    /// What these slots have received could not be said.
+    #[cold]
+    pub(super) fn leave_unsaid(&self, e: Error, slots: Range<usize>) {
+        let _ = self.later(e, |what| what.acknowledgements.extend(slots));
     }
 
     /// Writes a word of four bytes into the peer's spool; if it is late, when it answers.

@@ -93,7 +93,7 @@ impl Lane {
     pub fn take_over_outgoing(&self, slot: usize) {
         let Some(remote) = self.remote() else { return };
         let (Some(front), Some(mine)) = (remote.front(slot), remote.slot(slot)) else { return };
-        let mut acked = front.ack.load(Ordering::Acquire).max(mine.acked.load(Ordering::Acquire));
+        let mut acked = remote.told(slot, front).load(Ordering::Acquire).max(mine.acked.load(Ordering::Acquire));
         let view = self.posting_there(slot);
         if front.posting[7].load(Ordering::Acquire) != mine.posting_seen.load(Ordering::Relaxed)
             && let Some(words) = front.whole_posting()
@@ -129,7 +129,8 @@ impl Remote {
     pub fn acked(&self, slot: usize) -> u64 {
         let Some(front) = self.front(slot) else { return 0 };
         let land = Land(front.landing[0].load(Ordering::Acquire));
-        let told = front.whole_landing(land).map_or(0, |[ack, ..]| ack).max(front.ack.load(Ordering::Acquire));
+        let told = self.told(slot, front).load(Ordering::Acquire);
+        let told = front.whole_landing(land).map_or(0, |[ack, ..]| ack).max(told);
         // Whoever posts for a message has all before it.
         told.max(front.whole_posting().map_or(0, |posting| posting[3].saturating_sub(1)))
     }
