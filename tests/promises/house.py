@@ -12,7 +12,7 @@ HOUSE_NEW = [
     ("src/fabric/network/crowd.rs", "the same: strangers wait"),
     ("src/fabric/network/packed.rs", "peers whose messages nobody receives, in few bytes"),
     ("src/fabric/network/link/packing.rs", "the same: what is kept of one"),
-    ("src/fabric/network/link/leaving.rs", "windows of freed communicators go back"),
+    ("src/fabric/network/link/freed.rs", "windows of freed communicators go back"),
     ("src/lane/remote/freed.rs", "the same: what is said of them"),
     ("src/lane/remote/board.rs", "acknowledgements of neighbouring indices in few writes"),
     ("src/lane/table/doors.rs", "the same: lanes that may go"),

@@ -35,7 +35,7 @@ pub(super) use under_way::InVain;
 use under_way::{Echo, Stuck};
 
 pub mod ending;
-mod leaving;
+mod freed;
 pub mod memory;
 pub(super) mod packing;
 mod posting;

@@ -42,7 +42,7 @@ pub struct Window {
     key: AtomicU64,
     /// The communicator of its lane is freed here: what is in it interests nobody.
     over: AtomicBool,
-    /// Of a page: what the peer has been told of that, see [`leaving`](super::leaving).
+    /// Of a page: what the peer has been told of that, see [`freed`](super::freed).
     pub(super) said: AtomicU64,
     /// Of a page: who is lost, as the peer has been told, + 1.
     told: AtomicU64,

@@ -52,13 +52,13 @@ impl Link {
     }
 
     /// The pages of lanes whose communicators this process has freed.
-    pub fn leaving(&self) -> Vec<Arc<Window>> {
-        let leaves = |w: &&Arc<Window>| w.name().1 == 0 && w.said.load(Ordering::Relaxed) != 0;
-        self.windows().all.values().filter(leaves).cloned().collect()
+    pub fn freed_lanes(&self) -> Vec<Arc<Window>> {
+        let is_freed = |w: &&Arc<Window>| w.name().1 == 0 && w.said.load(Ordering::Relaxed) != 0;
+        self.windows().all.values().filter(is_freed).cloned().collect()
     }
 
     /// The peer has said `theirs` of such a lane, and is told there, `at`, what this side has to say. Both done, its windows go.
-    pub fn leaves(&self, page: &Window, at: usize, theirs: u64) {
+    pub fn follow_freed(&self, page: &Window, at: usize, theirs: u64) {
         let word = if theirs >= FREED { DONE } else { FREED };
         if page.said.load(Ordering::Relaxed) < word && self.write_last(page, at, word, word == DONE) {
             page.said.fetch_max(word, Ordering::Relaxed);
