@@ -80,6 +80,7 @@ pub struct Remote {
     chunks: Chunks,
     /// Slot + 1 whose acknowledgement is owed; 0: none.
     owed: AtomicU32,
+    /// Acknowledgements of neighbouring slots that wait for one another.
     row: board::Row,
     /// Does the peer's thread know of a sleeper here? [`UNTOLD`], [`TOLD`] or [`NOTED`].
     sleep: AtomicU32,
