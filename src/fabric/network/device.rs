@@ -66,6 +66,14 @@ pub struct Place {
     pub rkey: u32,
 }
 
+impl Place {
+    /// The memory so many bytes further on.
+    #[inline(always)]
+    pub fn further(self, bytes: usize) -> Place {
+        Place { addr: self.addr.wrapping_add(bytes as u64), ..self }
+    }
+}
+
 /// A piece of a bulk transfer: local memory, and its key.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -100,6 +100,7 @@ const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT && core::mem::offse
 const_assert!(core::mem::offset_of!(Page, freed) == FREED_AT && core::mem::offset_of!(Page, board) == BOARD_AT);
 const_assert!(size_of::<Page>() <= QUEUE_AT);
 const_assert!(QUEUE_AT + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
+
 /// The page that a window is.
 pub(super) fn page_of(window: &Window) -> &Page {
     // SAFETY: the memory is longer, lives as long as the window, and a page is atomics only.

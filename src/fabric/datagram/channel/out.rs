@@ -186,7 +186,7 @@ impl Batch {
             Body::Pieces(pieces) => self.add_tails(pieces, from, len),
             Body::Memory(place) => {
                 self.bytes.resize(at + HEADER + len, 0);
-                let place = Place { addr: place.addr.wrapping_add(from as u64), ..*place };
+                let place = place.further(from);
                 may = memory.read(place, &mut self.bytes[at + HEADER..]).is_some();
                 if !may {
                     self.bytes.truncate(at);

@@ -75,6 +75,20 @@ impl Link {
         self.come_up()
     }
 
+    /// The same, and where the peer's part of a window is, for whose key it is asked if need be; `None`: nothing is written there any more.
+    #[inline]
+    fn lock_up_for(&self, window: &Window) -> Result<(MutexGuard<'_, Posted>, Option<Place>)> {
+        loop {
+            let posted = self.lock_up()?;
+            let place = window.place_in(self.peer_era());
+            if place.is_some() || window.is_closed() {
+                return Ok((posted, place));
+            }
+            drop(posted);
+            self.learn(window)?;
+        }
+    }
+
     /// Waits for the connection, which is made, or made again, if need be; no longer than `goes_on`.
     pub fn until_up(&self, goes_on: impl Fn() -> bool) {
         drop(self.come_up_while(goes_on));
@@ -281,17 +295,9 @@ impl Link {
         imm: impl FnOnce() -> Option<u32>,
         fill: impl FnOnce(&mut Record),
     ) -> Result<u64> {
-        loop {
-            let posted = self.lock_up()?;
-            if let Some(place) = window.place_in(self.peer_era()) {
-                return self.post_record(posted, place, at, imm, how, fill);
-            }
-            if window.is_closed() {
-                return Ok(posted.last);
-            }
-            drop(posted);
-            self.learn(window)?;
-        }
+        let (posted, place) = self.lock_up_for(window)?;
+        let Some(place) = place else { return Ok(posted.last) };
+        self.post_record(posted, place, at, imm, how, fill)
     }
 
     /// Writes words into the peer's part of a window, if there is a connection and the window's key is known: otherwise `false`, as where it
@@ -304,7 +310,7 @@ impl Link {
         }
         let Some(place) = window.place_in(self.peer_era()) else { return false };
         let what = imm().map_or(What::Write, What::WriteWithNumber);
-        let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
+        let to = place.further(at);
         // SAFETY: words are bytes.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
         let done = self.post_here(&mut posted, what, Data::Record(bytes), to, How::Silent).is_ok();
@@ -320,7 +326,7 @@ impl Link {
         let Some(place) = place.filter(|_| !closes || self.windows().leaves_others(window.lane())) else {
             return false;
         };
-        let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
+        let to = place.further(at);
         let is_posted = matches!(self.post_if_room(&mut posted, Data::Record(&word.to_ne_bytes()), to), Ok(true));
         if is_posted {
             posted.count(false, size_of_val(&word));
@@ -364,7 +370,7 @@ impl Link {
         fill(&mut record);
         let imm = imm();
         let what = imm.map_or(What::Write, What::WriteWithNumber);
-        let to = Place { addr: to.addr.wrapping_add(at as u64), ..to };
+        let to = to.further(at);
         posted.count(false, record.bytes().len());
         // Whom it wakes waits for it.
         let how = if imm.is_some() { How::Silent } else { how };
@@ -394,18 +400,10 @@ impl Link {
     /// # Safety
     /// As there.
     pub unsafe fn bulk_into(&self, window: &Window, at: usize, pieces: &[Piece]) -> Result<u64> {
-        loop {
-            let posted = self.lock_up()?;
-            if let Some(place) = window.place_in(self.peer_era()) {
-                let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
-                return self.post_bulk(posted, true, Last::Followed, pieces, to);
-            }
-            if window.is_closed() {
-                return Ok(posted.last);
-            }
-            drop(posted);
-            self.learn(window)?;
-        }
+        let (posted, place) = self.lock_up_for(window)?;
+        let Some(place) = place else { return Ok(posted.last) };
+        let to = place.further(at);
+        self.post_bulk(posted, true, Last::Followed, pieces, to)
     }
 
     fn post_bulk(
