@@ -200,6 +200,71 @@ pub fn tells_many_late() {
     let _ = try_finalize();
 }
 
+/// Rank 0 has exchanged messages with the four others, each on a node of its own, for whom there are two connections: the last two have them. All but
+/// the first are stopped. What rank 0 sends to each of these is an error before they go on; what it sends to the first is received.
+pub fn sends_to_many_late() {
+    init(1);
+    let (mut got, long) = ([0; 8], vec![7; 300_000]);
+    if rank() == 0 {
+        let pids: Vec<i32> = (1..5)
+            .map(|peer| {
+                send(&[1; 8], peer, 0);
+                recv(&mut got, peer, 0);
+                u64::from_ne_bytes(got) as i32
+            })
+            .collect();
+        let late = &pids[1..];
+        // SAFETY: no memory; the pids are the ranks' until the job is over.
+        let signal = |pid: &i32, signal| assert_eq!(unsafe { libc::kill(*pid, signal) }, 0);
+        late.iter().for_each(|pid| signal(pid, libc::SIGSTOP));
+        while !late.iter().all(|pid| is_stopped(*pid)) {
+            sleep_ms(1);
+        }
+        let (went_on, (told, is_told)) = (AtomicBool::new(false), std::sync::mpsc::channel());
+        std::thread::scope(|scope| {
+            let went_on = &went_on;
+            scope.spawn(move || {
+                went_on.store(is_told.recv_timeout(STOPPED_FOR).is_err(), Ordering::Release);
+                late.iter().for_each(|pid| signal(pid, libc::SIGCONT));
+            });
+            for peer in 2..5 {
+                let since = Instant::now();
+                fails(try_send(&long, peer, 0), PEER);
+                let text = last_error();
+                assert!(text.contains(&format!("rank {peer} ")) && text.contains("did not answer"), "{text}");
+                println!("rank {peer} is late after {:.1} s", since.elapsed().as_secs_f64());
+            }
+            send(&long, 1, 0);
+            recv(&mut got, 1, 0);
+            assert!(!went_on.load(Ordering::Acquire), "it waits until they go on");
+            told.send(()).expect("the thread waits for it");
+        });
+    } else {
+        recv(&mut got, 0, 0);
+        send(&u64::from(std::process::id()).to_ne_bytes(), 0, 0);
+        if rank() == 1 {
+            let mut came = vec![0; long.len()];
+            recv(&mut came, 0, 0);
+            assert!(came == long);
+            send(&[1; 8], 0, 0);
+        }
+        // Until all have gone on: whoever has finalized gives its connections up.
+        sleep_ms(500);
+    }
+    println!("well");
+    let _ = try_finalize();
+}
+
+pub fn few_places() {
+    let job = Job::new(5, "sends to many late").nodes(Nodes::Cyclic(5)).settings("FMPL_NETWORK=tcp FMPL_TIMEOUT=-1");
+    let outcome = job.settings("FMPL_ATTACH_TIMEOUT=3").env("FMPL_QUEUE_PAIRS", 2).keep_going().seconds(80).outcome();
+    assert!((0..5).all(|rank| said(&outcome, rank).contains("well")), "{}", story(&outcome));
+    print!(
+        "{}",
+        said(&outcome, 0).lines().filter(|l| l.contains("late")).map(|l| format!("  {l}\n")).collect::<String>()
+    );
+}
+
 pub fn many_late() {
     let job = Job::new(9, "tells many late").nodes(Nodes::Cyclic(8)).settings("FMPL_NETWORK=tcp FMPL_ATTACH_TIMEOUT=4");
     let outcome = job.env("FMPL_QUEUE_PAIRS", 2).keep_going().seconds(80).outcome();

@@ -111,7 +111,7 @@ pub(super) struct Hello {
     pub lives: [u64; 2],
     /// Which turn of the connection; of [`Kind::Broken`] the reason.
     pub turn: u32,
-    /// By which way it goes, or is to go; and is it a connection that the sender has kept?
+    /// By which way it goes, or is to go; and is it a connection that the sender has kept? Of [`Say::Busy`]: has no place come free there for long?
     pub way: Way,
     pub kept: bool,
     /// The sender's end of it.

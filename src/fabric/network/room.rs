@@ -215,6 +215,13 @@ impl Room {
         self.seats().iter().filter(asked).map(|s| s.peer.load(Ordering::Relaxed)).collect()
     }
 
+    /// Who has the first so many of those that are taken: rank and peer.
+    pub fn holders(&self, most: usize) -> impl Iterator<Item = (u32, u32)> {
+        let taken = |seat: &&Seat| seat.owner.load(Ordering::Acquire) != 0;
+        let who = |seat: &Seat| (seat.rank.load(Ordering::Relaxed), seat.peer.load(Ordering::Relaxed));
+        self.seats().iter().filter(taken).map(who).take(most)
+    }
+
     /// Places that are taken: by this process, by all.
     pub fn taken(&self) -> (usize, usize) {
         let owners = self.seats().iter().map(|s| s.owner.load(Ordering::Relaxed));

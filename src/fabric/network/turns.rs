@@ -40,6 +40,10 @@ const LAST_PATIENCE_NS: u64 = 250_000_000;
 /// A peer that does not answer for so long while its connection is given up is tried over the connection itself.
 const SILENCE_NS: u64 = 1_000_000_000;
 
+/// From asking it for a word to the next time, at least; and so often while it may be silent: those who wait for places may be many.
+const ASK_NS: u64 = 500_000_000;
+const ASKED: u64 = 16;
+
 /// A lock that is not had in so many turns is held for long.
 const SOON: u32 = 64;
 
@@ -55,6 +59,14 @@ pub(super) struct Times {
     up: (u64, u64),
     /// Room was made for it.
     room: u64,
+    /// The place that it waits for; who had last taken one of that kind, by the table's clock, and since when nobody has.
+    lacks: Option<Which>,
+    stands: (Option<(Which, u32)>, u64),
+    /// The peer was asked for a word, and had given so many before.
+    asked: u64,
+    answers: u32,
+    /// Its device was tried.
+    tried_device: u64,
     /// A ping is not answered since then.
     pinged: Option<InVain>,
     /// The peer was late last until then, and is tried again from there on.
@@ -62,6 +74,32 @@ pub(super) struct Times {
     /// The peer's end, until there is room for this side's.
     end: Option<End>,
     state: Option<State>,
+}
+
+impl Times {
+    /// When the peer was last known to be there.
+    fn heard_of(&self) -> u64 {
+        self.heard.max(self.since)
+    }
+
+    /// Is the peer to be asked for a word? Where this side waits, for a place or for an end, nothing that it says is answered.
+    fn asks(&mut self, link: &Link, state: State, patience_ns: u64, now: u64) -> bool {
+        let asks = matches!(state, State::Reserving | State::Closing)
+            && (link.is_unheard() || now.saturating_sub(self.heard_of()) > SILENCE_NS)
+            && now.saturating_sub(self.asked) > ASK_NS.max(patience_ns / ASKED);
+        if asks {
+            self.asked = now;
+        }
+        asks
+    }
+}
+
+/// Why a connection does not come on.
+enum Lateness {
+    /// The peer does not answer.
+    Silent,
+    /// There is no place, as this says.
+    NoPlace(String),
 }
 
 /// What is left to be done when the lock of a connection is given back.
@@ -156,6 +194,10 @@ impl Shared {
             return if bury(link, &mut posted) { SETTLED } else { now + TICK_NS };
         }
         let mut after = After::default();
+        let answers = link.answers();
+        if std::mem::replace(&mut posted.times.answers, answers) != answers {
+            posted.times.heard = now;
+        }
         match posted.hand.state() {
             State::Down | State::Up => return if heeded { SETTLED } else { now + TICK_NS },
             State::Reserving => after.needs_room = self.reserve(link, &mut posted, &mut after.came_up, now),
@@ -166,9 +208,9 @@ impl Shared {
             // A stopped process does not answer, but its device does.
             State::Closing
                 if posted.hand.is_quiet()
-                    && now.saturating_sub(posted.times.heard.max(posted.times.since)) > SILENCE_NS =>
+                    && now.saturating_sub(posted.times.heard_of().max(posted.times.tried_device)) > SILENCE_NS =>
             {
-                posted.times.heard = now;
+                posted.times.tried_device = now;
                 let _ = link.post_empty(&mut posted);
             }
             _ => {}
@@ -179,13 +221,9 @@ impl Shared {
             self.take(link, &mut posted, outcome, None);
             posted.times.patience = (posted.times.patience * 2).clamp(FIRST_PATIENCE_NS, LAST_PATIENCE_NS);
         }
-        let heard = posted.times.heard.max(posted.times.since).max(posted.times.tried);
-        let silent = matches!(posted.hand.state(), State::Asking | State::Offered | State::Accepted)
-            && now.saturating_sub(heard) > self.patience_ns;
-        if silent {
-            // Said again all the while: it takes up where it was when the peer answers.
-            posted.times.tried = now + LATE_NS;
-        }
+        let lateness = self.lateness_of(link, &mut posted, now);
+        let state = posted.hand.state();
+        let asks = posted.times.asks(link, state, self.patience_ns, now);
         let due = match posted.hand.state() {
             State::Down | State::Up => SETTLED,
             State::Reserving => now + TICK_NS,
@@ -193,11 +231,30 @@ impl Shared {
             _ => posted.times.said + posted.times.patience.max(FIRST_PATIENCE_NS),
         };
         drop(posted);
-        if silent {
-            link.is_late(self.no_answer(link));
+        match lateness {
+            Some(Lateness::Silent) => link.is_late(self.no_answer(link)),
+            Some(Lateness::NoPlace(why)) => link.has_no_place(why),
+            None => {}
+        }
+        if asks {
+            self.ask_for_a_word(link);
         }
         self.follow(link, after);
         due
+    }
+
+    /// Has a connection between two states not come on for so long that who waits for it is to hear of it?
+    fn lateness_of(&self, link: &Link, posted: &mut Posted, now: u64) -> Option<Lateness> {
+        let state = posted.hand.state();
+        if matches!(state, State::Down | State::Up) || link.has_ended() {
+            return None;
+        }
+        if now.saturating_sub(posted.times.heard_of().max(posted.times.tried)) > self.patience_ns {
+            // Said again all the while: it takes up where it was when the peer answers.
+            posted.times.tried = now + LATE_NS;
+            return Some(Lateness::Silent);
+        }
+        if state == State::Reserving { self.finds_no_place(posted, now).map(Lateness::NoPlace) } else { None }
     }
 
     pub(super) fn no_answer(&self, link: &Link) -> String {
@@ -259,6 +316,7 @@ impl Shared {
         let changed = posted.times.state.replace(state) != Some(state);
         if changed {
             (posted.times.since, posted.times.patience, posted.times.heard) = (now, FIRST_PATIENCE_NS, 0);
+            (posted.times.asked, posted.times.stands, posted.times.lacks) = Default::default();
         }
         if let Some((say, turn)) = outcome.say {
             posted.times.said = now;
@@ -270,6 +328,7 @@ impl Shared {
             self.nudge();
         }
         if up && changed {
+            link.is_reached();
             posted.times.up = (now, posted.last);
             self.has_switched(posted, now);
             traced!(link.note(What::Connected, posted.hand.turn()));
@@ -283,7 +342,10 @@ impl Shared {
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
         let end = link.end(posted);
         let way = posted.made.as_ref().map_or_else(|| self.wish(posted), |made| made.way);
-        let kept = posted.made.as_ref().is_some_and(|made| made.is_kept);
+        let kept = match say {
+            Say::Busy => link.is_placeless(),
+            _ => posted.made.as_ref().is_some_and(|made| made.is_kept),
+        };
         let hello = Hello { turn, way, kept, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
         self.send_to(link, &hello)
     }
@@ -301,6 +363,13 @@ impl Shared {
         (posted.times.heard, posted.times.pinged) = (now_ns(), None);
         if link.has_ended() {
             return self.say_broken(link);
+        }
+        if say == Say::Busy && hello.kept {
+            link.has_no_place(format!(
+                "cannot be connected with: no place for a connection has come free on its node in {:.1} s (FMPL_QUEUE_PAIRS and \
+                 FMPL_CONTEXTS set how many there are)",
+                self.patience_ns as f64 / 1e9,
+            ));
         }
         let takes = !self.device.has_ways() || self.hears_of_a_way(link, &mut posted, say, hello);
         let outcome = posted.hand.packet(say, hello.turn, takes);

@@ -7,7 +7,8 @@
 //!
 //! A peer that does not answer where there is no connection, or none yet, is **late**: nothing is under way that could be lost, so the
 //! connection does not end. Whoever waits for the peer gets an error, and so does who comes within a moment; who comes later tries again, and
-//! a word of the peer ends it at once.
+//! a word of the peer ends it at once. The same holds where the peer answers, but no place for a connection comes free, here or there; a word of
+//! the peer does not end that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError};
@@ -80,7 +81,7 @@ pub(super) struct Ending {
     cause: OnceLock<(Reason, String)>,
     /// What the peer has said, and when.
     word: OnceLock<(Reason, u64)>,
-    /// Until when the peer is late, in nanoseconds; 0: it is not. And what is said of it.
+    /// Until when the peer is late, in nanoseconds; 0: it is not; odd: for want of a [place](PLACELESS). And what is said of it.
     late_ns: AtomicU64,
     /// The texts that there were, the current one last. Errors hand them out, so they stay; there are few.
     late: Mutex<Vec<&'static str>>,
@@ -88,6 +89,9 @@ pub(super) struct Ending {
 
 /// For so long at least a peer that is late is not tried again: every wait for it has looked by then.
 pub(in crate::fabric::network) const LATE_NS: u64 = 2_000_000_000;
+
+/// Of a time until which a peer is late: it may have answered, but no place for its connection came free.
+const PLACELESS: u64 = 1;
 
 impl Link {
     fn ended(&self) -> Option<&(Reason, String)> {
@@ -122,13 +126,32 @@ impl Link {
     }
     #[cold]
     fn lateness_until(&self, until: u64) -> Option<&str> {
-        let texts = || self.ending.late.lock().unwrap_or_else(PoisonError::into_inner).last().copied();
-        if now_ns() < until { texts() } else { None }
+        if now_ns() < until { self.last_lateness() } else { None }
+    }
+    fn last_lateness(&self) -> Option<&str> {
+        self.ending.late.lock().unwrap_or_else(PoisonError::into_inner).last().copied()
+    }
+    /// Was the peer late for want of a word, and is that all that is known of it since?
+    pub(in crate::fabric::network) fn is_unheard(&self) -> bool {
+        let until = self.late_until();
+        until != 0 && until & PLACELESS == 0
+    }
+    /// Is the peer late for want of a place for the connection?
+    pub(in crate::fabric::network) fn is_placeless(&self) -> bool {
+        self.late_until() & PLACELESS != 0 && self.lateness().is_some()
     }
 
     /// The peer has not answered where it should have, and nothing is under way to it: an error of whoever waits for it, for a moment.
     #[cold]
     pub(in crate::fabric::network) fn is_late(&self, why: String) {
+        self.is_late_for(why, 0);
+    }
+    /// The same where the peer may have answered, but no place for the connection came free.
+    #[cold]
+    pub(in crate::fabric::network) fn has_no_place(&self, why: String) {
+        self.is_late_for(why, PLACELESS);
+    }
+    fn is_late_for(&self, why: String, what: u64) {
         {
             let mut texts = self.ending.late.lock().unwrap_or_else(PoisonError::into_inner);
             let text = match texts.iter().position(|text| *text == why) {
@@ -137,7 +160,7 @@ impl Link {
             };
             texts.push(text);
         }
-        self.ending.late_ns.store(now_ns() + LATE_NS, Ordering::Release);
+        self.ending.late_ns.store((now_ns() + LATE_NS) & !PLACELESS | what, Ordering::Release);
         if let Some(home) = self.home.upgrade() {
             home.answered.notify_all();
         }
@@ -148,6 +171,14 @@ impl Link {
     }
     /// A word of the peer has come.
     pub(in crate::fabric::network) fn is_heard(&self) {
+        let until = self.ending.late_ns.load(Ordering::Relaxed);
+        // That there is no place is no less true for that.
+        if until != 0 && (until & PLACELESS == 0 || now_ns() >= until) {
+            self.is_reached();
+        }
+    }
+    /// There is a connection.
+    pub(in crate::fabric::network) fn is_reached(&self) {
         if self.ending.late_ns.load(Ordering::Relaxed) != 0 {
             self.ending.late_ns.store(0, Ordering::Release);
         }
@@ -158,7 +189,13 @@ impl Link {
             self.fail(Reason::Silent, why.to_owned());
         }
     }
-    /// The same as it is told to the peer.
+    /// The same for another peer that needs its place: also when it is about to be tried again.
+    pub(in crate::fabric::network) fn give_place_up(&self) {
+        if let Some(why) = self.last_lateness().filter(|_| self.is_unheard()) {
+            self.fail(Reason::Stopped, why.to_owned());
+        }
+    }
+    /// The reason as it is told to the peer.
     pub(in crate::fabric::network) fn reason(&self) -> Reason {
         self.ended().map_or(Reason::Other, |(reason, _)| *reason)
     }

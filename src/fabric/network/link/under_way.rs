@@ -213,8 +213,8 @@ impl Link {
             return;
         }
         let state = posted.hand.state();
-        let under_way = state == State::Up && !self.has_completed(&posted);
-        if under_way && self.is_silent(&mut posted, now) {
+        let under_way = !self.has_completed(&posted);
+        if under_way && state == State::Up && self.is_silent(&mut posted, now) {
             if self.post_empty(&mut posted) == Ok(true) {
                 posted.echo.last = posted.last;
             }
@@ -226,7 +226,7 @@ impl Link {
         posted.at_ns = now;
         match state {
             // The device sees to it that there is an end of it.
-            State::Up if under_way => _ = self.is_stuck(&mut posted, now),
+            State::Up | State::Closing if under_way => _ = self.is_stuck(&mut posted, now),
             State::Up => _ = self.post_empty(&mut posted),
             State::Down => {
                 if let Some(home) = self.home.upgrade() {

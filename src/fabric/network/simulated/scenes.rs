@@ -24,6 +24,8 @@ use crate::fabric::shm::region::{NODE_AT, Region};
 /// Places for records that are under way; bytes of each.
 const PLACES: u64 = 8;
 const PLACE: usize = 256;
+/// So long a rank is stopped: longer than all time-outs together.
+const STOPPED_NS: u64 = 300_000_000_000;
 /// Turns of all threads together until a run counts as one that does not end.
 const TURNS: u64 = 4_000_000;
 
@@ -54,6 +56,8 @@ struct With {
     got: u64,
     /// Why it has ended, if it has.
     ended: Option<String>,
+    /// When it was over, in one way or the other; 0: it is not.
+    over_ns: u64,
 }
 
 fn words_of(from: u32, to: u32, n: u64, count: usize) -> Vec<u64> {
@@ -142,16 +146,16 @@ struct Shown {
 }
 
 /// One rank's program.
-fn rank(me: u32, fabric: &Fabric, shown: &Shown, terms: &Plan, lot: &mut Lot) -> Vec<Option<String>> {
+fn rank(me: u32, fabric: &Fabric, shown: &Shown, terms: &Plan, lot: &mut Lot) -> Vec<(Option<String>, u64)> {
     let mut all = Vec::new();
-    let mut ends = vec![None; terms.ranks as usize];
+    let mut ends = vec![(None, 0); terms.ranks as usize];
     for peer in (0..terms.ranks).filter(|p| *p != me) {
         let contact = |chunk| fabric.contact(peer, &shown.cards[peer as usize], 0, chunk, Duration::from_secs(30));
         match contact(1).and_then(|second| Ok((contact(0)?, second.2))) {
             Ok(((link, _page, first), second)) => {
-                all.push(With { peer, link, fronts: [first, second], sent: 0, got: 0, ended: None });
+                all.push(With { peer, link, fronts: [first, second], sent: 0, got: 0, ended: None, over_ns: 0 });
             }
-            Err(e) => ends[peer as usize] = Some(e.detail().to_owned()),
+            Err(e) => ends[peer as usize] = (Some(e.detail().to_owned()), now_ns()),
         }
     }
     let mut turns = 0u64;
@@ -170,6 +174,7 @@ fn rank(me: u32, fabric: &Fabric, shown: &Shown, terms: &Plan, lot: &mut Lot) ->
             }
         }
         let over = |w: &With| w.ended.is_some() || w.got == terms.records && w.acked() == terms.records;
+        all.iter_mut().filter(|w| w.over_ns == 0 && over(w)).for_each(|w| w.over_ns = now_ns());
         if all.iter().all(over) {
             break;
         }
@@ -191,13 +196,16 @@ fn rank(me: u32, fabric: &Fabric, shown: &Shown, terms: &Plan, lot: &mut Lot) ->
     fabric.leave(until);
     fabric.stop();
     for with in all {
-        ends[with.peer as usize] = with.ended;
+        ends[with.peer as usize] = (with.ended, with.over_ns);
     }
     ends
 }
 
-/// Plays a run; what became of each rank, with each other.
-fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation::Run) {
+/// What became of a rank with each other, if it came to an end: why that has ended, if it has, and when it was over.
+type Ends = Option<Vec<(Option<String>, u64)>>;
+
+/// Plays a run; what became of each rank.
+fn play(seed: u64, terms: Plan) -> (Vec<Ends>, simulation::Run) {
     let ether = Ether::new(terms.ranks as usize, terms.weather);
     let devices: Vec<_> = (0..terms.ranks).map(|rank| ether.device(rank)).collect();
     let shown = Arc::new(Shown { cards: devices.iter().map(|d| Card { address: d.address() }).collect() });
@@ -269,7 +277,7 @@ fn connections_come_and_go(seed: u64) {
     let (outcomes, _) = play(seed, plan(&mut Lot::new(seed)));
     for (me, outcome) in outcomes.iter().enumerate() {
         let ends = outcome.as_ref().expect("its end");
-        assert!(ends.iter().all(Option::is_none), "rank {me}: {ends:?}");
+        assert!(ends.iter().all(|(end, _)| end.is_none()), "rank {me}: {ends:?}");
     }
 }
 
@@ -278,7 +286,7 @@ fn links_change_ways(seed: u64) {
     let (outcomes, _) = play(seed, changing(&mut Lot::new(seed)));
     for (me, outcome) in outcomes.iter().enumerate() {
         let ends = outcome.as_ref().expect("its end");
-        assert!(ends.iter().all(Option::is_none), "rank {me}: {ends:?}");
+        assert!(ends.iter().all(|(end, _)| end.is_none()), "rank {me}: {ends:?}");
     }
 }
 
@@ -308,8 +316,38 @@ fn dies(seed: u64, plan: fn(&mut Lot) -> Plan) {
     let (outcomes, _) = play(seed, terms);
     for (me, outcome) in outcomes.iter().enumerate().filter(|(me, _)| *me as u32 != dead) {
         let ends = outcome.as_ref().expect("its end");
-        for (peer, end) in ends.iter().enumerate().filter_map(|(peer, end)| Some((peer as u32, end.as_ref()?))) {
+        for (peer, end) in ends.iter().enumerate().filter_map(|(peer, (end, _))| Some((peer as u32, end.as_ref()?))) {
             assert!(peer == dead && end.contains(&format!("rank {me}: rank {dead} ")), "rank {me} of {peer}: {end}");
+        }
+    }
+}
+
+/// A rank that is stopped holds nobody else up: all that the others have with each other is over before it goes on, also where all places are its.
+fn a_rank_stops(seed: u64) {
+    stops(seed, plan);
+}
+
+/// The same while links change between the ways.
+fn ways_change_and_a_rank_stops(seed: u64) {
+    stops(seed, changing);
+}
+
+fn stops(seed: u64, plan: fn(&mut Lot) -> Plan) {
+    let mut lot = Lot::new(seed);
+    let mut terms = plan(&mut lot);
+    let stopped = lot.below(u64::from(terms.ranks)) as u32;
+    terms.faults.stops = Some((stopped, lot.below(400), STOPPED_NS));
+    let (outcomes, _) = play(seed, terms);
+    for (me, outcome) in outcomes.iter().enumerate().filter(|(me, _)| *me as u32 != stopped) {
+        let ends = outcome.as_ref().expect("its end");
+        for (peer, (end, over_ns)) in ends.iter().enumerate().filter(|(peer, _)| *peer != me) {
+            let text = end.as_deref().unwrap_or_default();
+            if peer as u32 == stopped {
+                assert!(text.is_empty() || text.contains(&format!("rank {me}: rank {peer} ")), "rank {me}: {text}");
+            } else {
+                assert!(end.is_none(), "rank {me} of {peer}: {text}");
+                assert!(*over_ns < STOPPED_NS, "rank {me} and {peer} have waited until rank {stopped} went on");
+            }
         }
     }
 }
@@ -323,7 +361,7 @@ fn a_connection_breaks(seed: u64) {
     let (outcomes, _) = play(seed, terms);
     for (me, outcome) in outcomes.iter().enumerate() {
         let ends = outcome.as_ref().expect("its end");
-        for (peer, end) in ends.iter().enumerate().filter_map(|(peer, end)| Some((peer as u32, end.as_ref()?))) {
+        for (peer, end) in ends.iter().enumerate().filter_map(|(peer, (end, _))| Some((peer as u32, end.as_ref()?))) {
             let concerned = peer == rank || me as u32 == rank;
             assert!(concerned && end.contains(&format!("rank {me}: rank {peer} ")), "rank {me} of {peer}: {end}");
         }
@@ -331,11 +369,12 @@ fn a_connection_breaks(seed: u64) {
 }
 
 /// A scene by which it is noticed that a rule is left out.
-const NOTICED_BY: [LeftOut; 6] = [
+const NOTICED_BY: [LeftOut; 7] = [
     (Rule::OwnIsOver, "own_is_over", connections_come_and_go),
     (Rule::PeersIsOver, "peers_is_over", connections_come_and_go),
     (Rule::SaidAgain, "said_again", connections_come_and_go),
     (Rule::LateGivesWay, "late_gives_way", a_rank_dies),
+    (Rule::LateGivesWay, "late_gives_way_to_the_living", a_rank_stops),
     (Rule::Era, "era", connections_come_and_go),
     (Rule::StaysRegistered, "stays_registered", connections_come_and_go),
 ];
@@ -365,6 +404,14 @@ mod runs {
     #[test]
     fn a_rank_dies() {
         batch("a_rank_dies", 100, super::a_rank_dies);
+    }
+    #[test]
+    fn a_rank_stops() {
+        batch("a_rank_stops", 40, super::a_rank_stops);
+    }
+    #[test]
+    fn ways_change_and_a_rank_stops() {
+        batch("ways_change_and_a_rank_stops", 20, super::ways_change_and_a_rank_stops);
     }
     #[test]
     fn a_connection_breaks() {

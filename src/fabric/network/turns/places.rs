@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError};
 use super::super::control::Shared;
 use super::super::handshake::{Outcome, State};
 use super::super::hello::Kind;
-use super::super::link::ending::Reason;
+use super::super::link::ending::{LATE_NS, Reason};
 use super::super::link::{Link, Posted};
 use super::super::room::{Least, Room, Taken, Which};
 use super::super::ways::Way;
@@ -27,17 +27,26 @@ const ROOM_NS: u64 = 50_000_000;
 const ROOM_SOON_NS: u64 = 10_000_000;
 /// So many more places are made free at most when one is needed.
 const AHEAD: usize = 16;
+/// Whoever finds no place names so many of those that have one.
+const NAMED: usize = 4;
 
 impl Shared {
     /// Takes places and makes context and queue pair. If there is no place, room is to be made, there.
     pub(super) fn reserve(&self, link: &Link, posted: &mut Posted, came_up: &mut bool, now: u64) -> Option<Which> {
         let [room, contexts, _] = self.rooms()?;
+        posted.times.lacks = None;
+        // Nobody gives way to a peer that does not answer; it is asked for a word meanwhile.
+        if link.is_unheard() && holds(Rule::LateGivesWay) {
+            self.give_context_back(link, posted);
+            return None;
+        }
         // Who has waited longest for a place is the next: otherwise who has just given his up, and wants it back, is there first each time.
         if link.is_idle() && self.in_line(Which::Contexts, link).iter().any(|peer| *peer != link.peer) {
             self.give_context_back(link, posted);
         }
         let mut missing = |which: Which| {
             self.waits_for_room(link, now);
+            posted.times.lacks = Some(which);
             let due = now.saturating_sub(posted.times.room) > ROOM_NS;
             if due {
                 posted.times.room = now;
@@ -99,7 +108,9 @@ impl Shared {
     /// The peers whose connections wait for such a place, in the order in which they came, perhaps with this one.
     fn in_line(&self, which: Which, this: &Link) -> MutexGuard<'_, VecDeque<u32>> {
         let waits = |other: Arc<Link>| {
-            !other.has_ended() && other.try_lock().is_none_or(|posted| posted.hand.state() == State::Reserving)
+            !other.has_ended()
+                && !other.is_unheard()
+                && other.try_lock().is_none_or(|posted| posted.hand.state() == State::Reserving)
         };
         let mut line = self.in_line[which as usize].lock().unwrap_or_else(PoisonError::into_inner);
         line.retain(|peer| *peer == this.peer || self.known(*peer).is_some_and(waits));
@@ -113,6 +124,36 @@ impl Shared {
             // A connection may wait for its place.
             self.nudge();
         }
+    }
+
+    /// Has a connection waited for a place for as long as its peer may be silent, and a little more, in which none of that kind has changed hands?
+    /// What is said of it. (A peer that holds one, and is silent, has lost it by then.)
+    pub(super) fn finds_no_place(&self, posted: &mut Posted, now: u64) -> Option<String> {
+        let which = posted.times.lacks?;
+        let room = &self.rooms()?[which as usize];
+        let (seen, stands) = ((which, room.now()), &mut posted.times.stands);
+        if stands.0 != Some(seen) {
+            *stands = (Some(seen), now);
+        }
+        let most = self.patience_ns + LATE_NS;
+        if now.saturating_sub(stands.1) <= most {
+            return None;
+        }
+        stands.1 = now + LATE_NS;
+        let (what, setting) = match which {
+            Which::Pairs => ("connections", "FMPL_QUEUE_PAIRS"),
+            Which::Contexts => ("contexts", "FMPL_CONTEXTS"),
+        };
+        let holders: Vec<String> =
+            room.holders(NAMED).map(|(rank, peer)| format!("rank {rank} for rank {peer}")).collect();
+        Some(format!(
+            "cannot be connected with: in {:.1} s none of the {} places for {what} on the node of rank {} has changed hands; held by {} \
+             ({setting} sets how many there are)",
+            most as f64 / 1e9,
+            room.limit(),
+            self.rank,
+            holders.join(", "),
+        ))
     }
 
     /// Makes room for a connection, or soon again if none could be given up.
@@ -174,7 +215,7 @@ impl Shared {
         let tables = [Which::Pairs, Which::Contexts];
         for table in tables.into_iter().filter(|table| [*table, Which::Contexts].contains(&which)) {
             for link in rooms[table as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
-                let leaving = if !self.counts_pairs() && link.is_up() { Which::Pairs } else { table };
+                let leaving = if self.counts_pairs() || may_go(&link, table) { table } else { Which::Pairs };
                 if may_go(&link, leaving) {
                     self.give_up(&link, leaving, which);
                 }
@@ -211,8 +252,8 @@ impl Shared {
     /// Gives a connection up.
     fn retire(&self, link: &Link) {
         if !link.is_up() {
-            // It is in the making for long, and nobody knows whether the peer will ever answer.
-            link.give_up();
+            // It has been in the making, or about to be given up, for long, and nobody knows whether the peer will ever answer.
+            link.give_place_up();
             self.advance(link);
             return;
         }
@@ -240,10 +281,11 @@ impl Shared {
     }
 }
 
-/// Does a connection in the making keep its place for a peer that is late? Others would wait for it for ever, if that has died.
+/// Does a connection in the making, or one that is being given up, keep its place for a peer that is late? Others would wait for it for as long as
+/// that is stopped, or for ever, if it has died.
 fn is_held_for_nobody(link: &Link, posted: &Posted) -> bool {
-    matches!(posted.hand.state(), State::Offered | State::Accepted)
-        && link.lateness().is_some()
+    matches!(posted.hand.state(), State::Offered | State::Accepted | State::Closing)
+        && link.is_unheard()
         && holds(Rule::LateGivesWay)
 }
 
