@@ -82,6 +82,8 @@ struct World {
     dead: Vec<u32>,
     /// A rank that is stopped, and until when.
     stopped: Option<(u32, u64)>,
+    /// So much time goes by next in which nobody runs.
+    leap_ns: u64,
     /// Once in so many steps the network's thread of events, or another thread, has its turn.
     pace: u64,
     hand_on: u64,
@@ -230,6 +232,11 @@ pub fn stop(rank: u32, for_ns: u64) {
     with(|w| w.stopped = Some((rank, NOW_NS.get() + for_ns)));
 }
 
+/// No rank does anything for so long; what is under way arrives.
+pub fn stop_all(for_ns: u64) {
+    with(|w| w.leap_ns = for_ns);
+}
+
 /// Starts a thread of the caller's rank; its number.
 pub fn spawn(run: impl FnOnce() + Send + 'static) -> usize {
     let rank = rank().expect("started by a simulated thread");
@@ -277,6 +284,7 @@ pub fn run(seed: u64, events: &dyn Events, ranks: Vec<Box<dyn FnOnce() + Send>>,
         current: None,
         dead,
         stopped: None,
+        leap_ns: 0,
         pace,
         hand_on,
         vain: 0,
@@ -353,7 +361,7 @@ fn schedule(events: &dyn Events, most: u64) -> Result<Run, String> {
                 w.lot = lot;
                 w.stir();
                 w.path = w.path.rotate_left(7) ^ 0xff;
-                NOW_NS.set(now + 20 + w.lot.below(400));
+                NOW_NS.set(now + 20 + w.lot.below(400) + std::mem::take(&mut w.leap_ns));
             });
             continue;
         }

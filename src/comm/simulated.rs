@@ -223,7 +223,7 @@ fn all_is_well(plan: Plan, program: fn(&Rank)) -> [u64; 2] {
 fn the_fault_is_named(plan: Plan, program: fn(&Rank)) {
     let (ends, _) = play(plan, program);
     let has_fled = |rank: u32| ends[rank as usize].as_ref().is_some_and(|end| end.left.is_err());
-    let Faults { dies, breaks, stops } = plan.faults;
+    let Faults { dies, breaks, stops, all_stop: _ } = plan.faults;
     let dead = dies.map(|d| d.0);
     let impaired = breaks.map(|b| b.0).or(stops.map(|s| s.0));
     for (me, end) in ends.iter().enumerate().map(|(me, end)| (me as u32, end)) {

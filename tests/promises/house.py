@@ -15,6 +15,8 @@ HOUSE_NEW = [
     ("src/fabric/network/link/freed.rs", "windows of freed communicators go back"),
     ("src/lane/remote/freed.rs", "the same: what is said of them"),
     ("src/lane/remote/board.rs", "acknowledgements of neighbouring indices in few writes"),
+    ("src/fabric/network/turns/silence.rs", "when a peer that does not answer is late"),
+    ("src/fabric/network/turns/tests.rs", "the same: what it ends"),
     ("src/lane/table/doors.rs", "the same: lanes that may go"),
     ("src/comm/claim/elsewhere.rs", "the same: claims of peers on other nodes"),
     ("src/p2p/any_source/remote/road/several.rs", "several told at once of a multicast between nodes"),

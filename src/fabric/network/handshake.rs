@@ -204,6 +204,21 @@ impl Handshake {
         Outcome { say, ..Outcome::default() }
     }
 
+    /// What a peer that lives answers in each state, and that changes nothing: a turn is over that is.
+    pub fn sign_of_life(&self) -> (Say, u32) {
+        let is_last = matches!(self.state, State::Down | State::Asking);
+        (Say::Retire, if is_last { self.turn } else { self.turn.saturating_sub(1) })
+    }
+
+    /// Does this side wait for the peer's part of this turn, so that *busy* of that one is about it?
+    pub fn is_put_off_by(&self, turn: u32) -> bool {
+        match self.state {
+            State::Asking => turn == self.turn + 1,
+            State::Offered => turn == self.turn,
+            _ => false,
+        }
+    }
+
     /// A packet of the peer. Does this side `take` the turn that it proposes, if it does?
     pub fn packet(&mut self, say: Say, turn: u32, takes: bool) -> Outcome {
         use State::*;
@@ -284,6 +299,8 @@ mod tests {
         wishes: [u8; 2],
         retires: [u8; 2],
         declines: u8,
+        /// Signs of life that each side asks for.
+        asks: [u8; 2],
     }
 
     const TURNS: u32 = 3;
@@ -363,6 +380,10 @@ mod tests {
                         .then(|| w.sides[who].now_quiet())
                 });
                 happens(&|w| Some(w.sides[who].again()));
+                happens(&|w| {
+                    w.asks[who] = w.asks[who].checked_sub(1)?;
+                    Some(Outcome { say: Some(w.sides[who].sign_of_life()), ..Outcome::default() })
+                });
                 // All that is on its way is lost: from here too there must be a way on.
                 happens(&|w| {
                     w.sent[who].clear();
@@ -388,7 +409,7 @@ mod tests {
         }
     }
 
-    fn explore(wishes: [u8; 2], retires: [u8; 2], declines: u8) -> usize {
+    fn explore(wishes: [u8; 2], retires: [u8; 2], declines: u8, asks: [u8; 2]) -> usize {
         let side = |first| Handshake::new(first);
         let start = World {
             sides: [side(true), side(false)],
@@ -398,6 +419,7 @@ mod tests {
             wishes,
             retires,
             declines,
+            asks,
         };
         let mut number = HashMap::from([(start.clone(), 0usize)]);
         let mut worlds = vec![start];
@@ -443,7 +465,7 @@ mod tests {
         for (wishes, retires) in
             [([1, 1], [1, 1]), ([2, 0], [1, 1]), ([0, 2], [1, 1]), ([2, 1], [1, 0]), ([1, 2], [0, 1])]
         {
-            states += explore(wishes, retires, 0);
+            states += explore(wishes, retires, 0, [0; 2]);
         }
         assert!(states > 10_000, "{states} states");
     }
@@ -452,7 +474,15 @@ mod tests {
     #[test]
     fn a_turn_that_is_declined_leads_to_the_next() {
         for (wishes, retires, declines) in [([1, 0], [0, 0], 1), ([1, 1], [1, 0], 1), ([1, 1], [0, 1], 1)] {
-            assert!(explore(wishes, retires, declines) > 100);
+            assert!(explore(wishes, retires, declines, [0; 2]) > 100);
+        }
+    }
+
+    /// Who asks for a sign of life changes nothing by that.
+    #[test]
+    fn a_sign_of_life_ends_no_turn() {
+        for (wishes, retires, asks) in [([1, 0], [1, 0], [1, 1]), ([0, 1], [0, 1], [1, 1]), ([2, 0], [1, 0], [1, 0])] {
+            assert!(explore(wishes, retires, 0, asks) > 100);
         }
     }
 }

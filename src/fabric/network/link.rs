@@ -373,7 +373,7 @@ impl Link {
     /// same write, or the connection has failed, or is given up because of a number that no write has.
     pub fn until_arrived(&self, number: u64) -> Result<()> {
         let mut turns = 0u32;
-        let mut last = (0, now_ns());
+        let mut last = (0, InVain::since(now_ns()));
         // SYNC POINT: pairs with the release in `Arrivals::note`.
         while self.arrived.load(Ordering::Acquire) < number {
             let failed = self.has_ended();
@@ -387,8 +387,8 @@ impl Link {
             if arrived != last.0 || turns.is_multiple_of(64) {
                 let now = now_ns();
                 if arrived != last.0 {
-                    last = (arrived, now);
-                } else if now - last.1 > UNCOUNTED_NS {
+                    last = (arrived, InVain::since(now));
+                } else if last.1.look(now) > UNCOUNTED_NS {
                     return Err(self.damaged("the number of a landing among those that are counted"));
                 }
             }

@@ -174,6 +174,10 @@ impl Ether {
         s.keys.retain(|_, m| m.rank != rank);
         s.lines.retain(|_, line| line.rank != rank);
     }
+    /// No device counts the next so many nanoseconds as silence.
+    pub fn stands(&self, for_ns: u64) {
+        self.lock().lines.values_mut().filter(|line| line.silent_ns != 0).for_each(|line| line.silent_ns += for_ns);
+    }
     /// A connection of a rank breaks where a device cannot go on: one of those that are up, if any is.
     pub fn break_one(&self, rank: u32, lot: &mut Lot) -> bool {
         let mut s = self.lock();

@@ -3,13 +3,16 @@
 //!
 //! A thread that wants to post where there is no connection stays here until there is one, and takes part in what must be done for it;
 //! otherwise the thread of the fabric does it, which looks at all connections that are between two states every few moments, and sleeps
-//! when there are none. [`places`] has what is done for places.
+//! when there are none. [`places`] has what is done for places, [`silence`] when a peer that does not answer is late.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 mod places;
+mod silence;
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests;
 
 use super::control::Shared;
 use super::device::End;
@@ -27,6 +30,7 @@ use crate::base::thread::yield_core;
 #[cfg(feature = "trace")]
 use crate::base::trace::What;
 use crate::base::trace::traced;
+use silence::Silence;
 
 /// How often a connection is looked at that waits for something nobody tells of: for room, or for what it has posted.
 const TICK_NS: u64 = 5_000_000;
@@ -39,10 +43,6 @@ const FIRST_PATIENCE_NS: u64 = 20_000_000;
 const LAST_PATIENCE_NS: u64 = 250_000_000;
 /// A peer that does not answer for so long while its connection is given up is tried over the connection itself.
 const SILENCE_NS: u64 = 1_000_000_000;
-
-/// From asking it for a word to the next time, at least; and so often while it may be silent: those who wait for places may be many.
-const ASK_NS: u64 = 500_000_000;
-const ASKED: u64 = 16;
 
 /// A lock that is not had in so many turns is held for long.
 const SOON: u32 = 64;
@@ -59,18 +59,18 @@ pub(super) struct Times {
     up: (u64, u64),
     /// Room was made for it.
     room: u64,
-    /// The place that it waits for; who had last taken one of that kind, by the table's clock, and since when nobody has.
+    /// The place that it waits for; who had last taken one of that kind, by the table's clock, and for how long nobody has; it was said that there is
+    /// none.
     lacks: Option<Which>,
-    stands: (Option<(Which, u32)>, u64),
-    /// The peer was asked for a word, and had given so many before.
-    asked: u64,
-    answers: u32,
+    stands: Option<((Which, u32), InVain)>,
+    is_placeless: bool,
+    /// The peer has given so many words, and has been silent since.
+    words: u32,
+    silence: Silence,
     /// Its device was tried.
     tried_device: u64,
     /// A ping is not answered since then.
     pinged: Option<InVain>,
-    /// The peer was late last until then, and is tried again from there on.
-    tried: u64,
     /// The peer's end, until there is room for this side's.
     end: Option<End>,
     state: Option<State>,
@@ -81,25 +81,11 @@ impl Times {
     fn heard_of(&self) -> u64 {
         self.heard.max(self.since)
     }
-
-    /// Is the peer to be asked for a word? Where this side waits, for a place or for an end, nothing that it says is answered.
-    fn asks(&mut self, link: &Link, state: State, patience_ns: u64, now: u64) -> bool {
-        let asks = matches!(state, State::Reserving | State::Closing)
-            && (link.is_unheard() || now.saturating_sub(self.heard_of()) > SILENCE_NS)
-            && now.saturating_sub(self.asked) > ASK_NS.max(patience_ns / ASKED);
-        if asks {
-            self.asked = now;
-        }
-        asks
+    /// It is there.
+    fn hears(&mut self, now: u64) {
+        self.heard = now;
+        self.silence.ends(now);
     }
-}
-
-/// Why a connection does not come on.
-enum Lateness {
-    /// The peer does not answer.
-    Silent,
-    /// There is no place, as this says.
-    NoPlace(String),
 }
 
 /// What is left to be done when the lock of a connection is given back.
@@ -194,9 +180,9 @@ impl Shared {
             return if bury(link, &mut posted) { SETTLED } else { now + TICK_NS };
         }
         let mut after = After::default();
-        let answers = link.answers();
-        if std::mem::replace(&mut posted.times.answers, answers) != answers {
-            posted.times.heard = now;
+        let words = link.words();
+        if std::mem::replace(&mut posted.times.words, words) != words {
+            posted.times.hears(now);
         }
         match posted.hand.state() {
             State::Down | State::Up => return if heeded { SETTLED } else { now + TICK_NS },
@@ -221,9 +207,7 @@ impl Shared {
             self.take(link, &mut posted, outcome, None);
             posted.times.patience = (posted.times.patience * 2).clamp(FIRST_PATIENCE_NS, LAST_PATIENCE_NS);
         }
-        let lateness = self.lateness_of(link, &mut posted, now);
-        let state = posted.hand.state();
-        let asks = posted.times.asks(link, state, self.patience_ns, now);
+        self.looks_for_a_word(link, &mut posted, now);
         let due = match posted.hand.state() {
             State::Down | State::Up => SETTLED,
             State::Reserving => now + TICK_NS,
@@ -231,30 +215,33 @@ impl Shared {
             _ => posted.times.said + posted.times.patience.max(FIRST_PATIENCE_NS),
         };
         drop(posted);
-        match lateness {
-            Some(Lateness::Silent) => link.is_late(self.no_answer(link)),
-            Some(Lateness::NoPlace(why)) => link.has_no_place(why),
-            None => {}
-        }
-        if asks {
-            self.ask_for_a_word(link);
-        }
         self.follow(link, after);
         due
     }
 
-    /// Has a connection between two states not come on for so long that who waits for it is to hear of it?
-    fn lateness_of(&self, link: &Link, posted: &mut Posted, now: u64) -> Option<Lateness> {
+    /// Has a connection between two states not come on for so long that who waits for it is to hear of it? Where this side waits, for a place or for
+    /// an end, nothing that it says is answered: so the peer is asked for a sign of life. All with the lock, so that none of it is said of another
+    /// state.
+    fn looks_for_a_word(&self, link: &Link, posted: &mut Posted, now: u64) {
         let state = posted.hand.state();
         if matches!(state, State::Down | State::Up) || link.has_ended() {
-            return None;
+            return;
         }
-        if now.saturating_sub(posted.times.heard_of().max(posted.times.tried)) > self.patience_ns {
+        posted.times.silence.look(now, self.patience_ns);
+        if posted.times.silence.is_late(self.patience_ns, now + LATE_NS) {
             // Said again all the while: it takes up where it was when the peer answers.
-            posted.times.tried = now + LATE_NS;
-            return Some(Lateness::Silent);
+            link.is_late_after(posted.times.words, self.no_answer(link));
+        } else if state == State::Reserving
+            && let Some(why) = self.finds_no_place(posted, now)
+        {
+            link.has_no_place(why);
         }
-        if state == State::Reserving { self.finds_no_place(posted, now).map(Lateness::NoPlace) } else { None }
+        if matches!(state, State::Reserving | State::Closing)
+            && posted.times.silence.asks(now, self.patience_ns, link.is_unheard())
+        {
+            let (say, turn) = posted.hand.sign_of_life();
+            let _ = self.say(link, posted, say, turn);
+        }
     }
 
     pub(super) fn no_answer(&self, link: &Link) -> String {
@@ -316,10 +303,17 @@ impl Shared {
         let changed = posted.times.state.replace(state) != Some(state);
         if changed {
             (posted.times.since, posted.times.patience, posted.times.heard) = (now, FIRST_PATIENCE_NS, 0);
-            (posted.times.asked, posted.times.stands, posted.times.lacks) = Default::default();
+            (posted.times.stands, posted.times.lacks, posted.times.is_placeless) = Default::default();
+            posted.times.silence = Silence::since(now);
+            if matches!(state, State::Offered | State::Accepted) {
+                link.has_a_place();
+            }
         }
         if let Some((say, turn)) = outcome.say {
             posted.times.said = now;
+            if matches!(state, State::Asking | State::Offered | State::Accepted) {
+                posted.times.silence.is_asked(now);
+            }
             let _ = self.say(link, posted, say, turn);
         }
         let up = posted.hand.is_up();
@@ -343,7 +337,7 @@ impl Shared {
         let end = link.end(posted);
         let way = posted.made.as_ref().map_or_else(|| self.wish(posted), |made| made.way);
         let kept = match say {
-            Say::Busy => link.is_placeless(),
+            Say::Busy => posted.times.is_placeless,
             _ => posted.made.as_ref().is_some_and(|made| made.is_kept),
         };
         let hello = Hello { turn, way, kept, end, memory: self.memory(link), ..self.hello_to(Kind::Say(say), link) };
@@ -359,21 +353,26 @@ impl Shared {
             self.take_in_memory(link, told);
         }
         let Some(mut posted) = lock_soon(link) else { return };
-        link.is_heard();
-        (posted.times.heard, posted.times.pinged) = (now_ns(), None);
+        posted.times.hears(now_ns());
+        posted.times.pinged = None;
         if link.has_ended() {
             return self.say_broken(link);
         }
-        if say == Say::Busy && hello.kept {
+        if say == Say::Busy && hello.kept && posted.hand.is_put_off_by(hello.turn) {
             link.has_no_place(format!(
                 "cannot be connected with: no place for a connection has come free on its node in {:.1} s (FMPL_QUEUE_PAIRS and \
                  FMPL_CONTEXTS set how many there are)",
                 self.patience_ns as f64 / 1e9,
             ));
         }
+        let before = posted.hand.state();
         let takes = !self.device.has_ways() || self.hears_of_a_way(link, &mut posted, say, hello);
         let outcome = posted.hand.packet(say, hello.turn, takes);
         let came_up = self.take(link, &mut posted, outcome, Some(&hello.end));
+        if matches!(say, Say::Connect | Say::Accept) && posted.hand.state() != before {
+            // There was a place for it.
+            link.is_reached();
+        }
         drop(posted);
         self.follow(link, After { came_up, needs_room: None });
         // What follows at once need not wait for the thread.
@@ -397,7 +396,8 @@ impl Shared {
             link.is_late(self.no_answer(link));
             return;
         }
-        let _ = self.say(link, posted, Say::Retire, posted.hand.turn());
+        let (say, turn) = posted.hand.sign_of_life();
+        let _ = self.say(link, posted, say, turn);
     }
 
     /// Sends what is owed over a connection before it is given up, so that it need not be made again for that.

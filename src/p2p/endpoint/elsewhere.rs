@@ -58,7 +58,7 @@ impl Endpoint {
 
     /// Those that have not answered for long, and may again.
     pub fn late_elsewhere(&self) -> Vec<u32> {
-        self.elsewhere(|link| !link.has_ended() && link.lateness().is_some())
+        self.elsewhere(|link| !link.has_ended() && link.silence().is_some())
     }
 
     /// Until when a rank on another node is late, in nanoseconds, or was before it was tried again; 0: it has been heard since, or never was.
@@ -274,7 +274,7 @@ impl Endpoint {
         let Some(fabric) = self.fabric_here() else { return };
         let (links, nodes) = (fabric.links(), self.launch.nodes());
         let is_member = |rank: u32| group.rank_of(rank).is_some();
-        let answers = |link: &Link| !link.has_ended() && !has_left(link) && link.lateness().is_none();
+        let answers = |link: &Link| !link.has_ended() && !has_left(link) && link.silence().is_none();
         let has_gone = |rank: u32| self.is_dead(rank) || self.known(rank).is_some_and(|peer| peer.gone().is_some());
         let lives_here = |rank: &u32| *rank != self.rank && is_member(*rank) && !has_gone(*rank);
         let lives = links.iter().any(|link| answers(link) && is_member(link.peer));

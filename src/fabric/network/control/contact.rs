@@ -311,6 +311,8 @@ impl Shared {
         }
         let Some(link) = self.link_of(&hello) else { return };
         let _ = link.card.set(hello.card);
+        // Whatever it says: it is there.
+        link.is_heard();
         match hello.kind {
             Kind::Forget | Kind::Kept | Kind::Forgotten => self.hears_of_forgetting(link, &hello),
             // A peer that wants a connection meanwhile says so again when it has answered.
@@ -347,7 +349,6 @@ impl Shared {
         }
         link.is_told(told, WINDOW_BYTES)?;
         link.indices.fetch_max(hello.indices, Ordering::AcqRel);
-        link.is_heard();
         // Whoever waits for an answer wants another one.
         if hello.kind == Kind::Opened && !annex {
             link.count_answer();

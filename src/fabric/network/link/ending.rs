@@ -10,7 +10,7 @@
 //! a word of the peer ends it at once. The same holds where the peer answers, but no place for a connection comes free, here or there; a word of
 //! the peer does not end that.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError};
 
 use super::Link;
@@ -85,6 +85,8 @@ pub(super) struct Ending {
     late_ns: AtomicU64,
     /// The texts that there were, the current one last. Errors hand them out, so they stay; there are few.
     late: Mutex<Vec<&'static str>>,
+    /// Words of the peer that have come by datagrams.
+    words: AtomicU32,
 }
 
 /// For so long at least a peer that is late is not tried again: every wait for it has looked by then.
@@ -136,9 +138,11 @@ impl Link {
         let until = self.late_until();
         until != 0 && until & PLACELESS == 0
     }
-    /// Is the peer late for want of a place for the connection?
-    pub(in crate::fabric::network) fn is_placeless(&self) -> bool {
-        self.late_until() & PLACELESS != 0 && self.lateness().is_some()
+    /// What is said of a peer that is late for want of a word. One that answers, and has no place, is waited for.
+    #[inline]
+    pub fn silence(&self) -> Option<&str> {
+        let until = self.late_until();
+        if until == 0 || until & PLACELESS != 0 { None } else { self.lateness_until(until) }
     }
 
     /// The peer has not answered where it should have, and nothing is under way to it: an error of whoever waits for it, for a moment.
@@ -171,21 +175,43 @@ impl Link {
     }
     /// A word of the peer has come.
     pub(in crate::fabric::network) fn is_heard(&self) {
-        let until = self.ending.late_ns.load(Ordering::Relaxed);
+        self.ending.words.fetch_add(1, Ordering::AcqRel);
+        self.is_not_silent();
+    }
+    fn is_not_silent(&self) {
+        let until = self.ending.late_ns.load(Ordering::Acquire);
         // That there is no place is no less true for that.
         if until != 0 && (until & PLACELESS == 0 || now_ns() >= until) {
             self.is_reached();
         }
     }
-    /// There is a connection.
+    /// How many have.
+    pub(in crate::fabric::network) fn words(&self) -> u32 {
+        self.ending.words.load(Ordering::Acquire)
+    }
+    /// The peer is late for want of a word, of which so many had come. One that has come meanwhile is not passed over.
+    #[cold]
+    pub(in crate::fabric::network) fn is_late_after(&self, words: u32, why: String) {
+        self.is_late(why);
+        if self.words() != words {
+            self.is_not_silent();
+        }
+    }
+    /// There is a connection, or the peer makes one.
     pub(in crate::fabric::network) fn is_reached(&self) {
         if self.ending.late_ns.load(Ordering::Relaxed) != 0 {
             self.ending.late_ns.store(0, Ordering::Release);
         }
     }
-    /// The peer is late, and is not waited for any longer: so whatever it has begun is over.
+    /// A place has come free for it here.
+    pub(in crate::fabric::network) fn has_a_place(&self) {
+        if self.late_until() & PLACELESS != 0 {
+            self.is_reached();
+        }
+    }
+    /// The peer is late for want of a word, and is not waited for any longer: so whatever it has begun is over.
     pub fn give_up(&self) {
-        if let Some(why) = self.lateness() {
+        if let Some(why) = self.silence() {
             self.fail(Reason::Silent, why.to_owned());
         }
     }

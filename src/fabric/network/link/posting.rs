@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ending::Reason;
 use super::memory::Window;
-use super::{DEPTH, Link, Posted};
+use super::{DEPTH, InVain, Link, Posted};
 use crate::base::atomics::spin_loop;
 use crate::base::clock::now_ns;
 use crate::base::error::{Error, Result};
@@ -224,7 +224,7 @@ impl Link {
     /// gone, or is stopped.
     #[cold]
     fn post_later(&self, pair: &dyn Pair, request: &Request<'_>) -> Result<()> {
-        let (since, mut turns) = (now_ns(), 0u32);
+        let (mut vain, mut turns) = (InVain::since(now_ns()), 0u32);
         loop {
             self.poll();
             self.arrivals.collect();
@@ -245,7 +245,7 @@ impl Link {
             if turns.is_multiple_of(64) {
                 let home = self.home.upgrade();
                 let patience = home.as_ref().map_or(0, |home| home.patience_ns).max(self.limits.silence_ns);
-                if now_ns() - since > patience {
+                if vain.look(now_ns()) > patience {
                     let why = home.map_or_else(|| "takes nothing more".to_owned(), |home| home.no_answer(self));
                     self.fail(Reason::Silent, why);
                 }
@@ -341,14 +341,14 @@ impl Link {
     #[cold]
     fn learn(&self, window: &Window) -> Result<()> {
         let Some(home) = self.home.upgrade() else { return Err(self.broken()) };
-        let (since, mut patience) = (now_ns(), FIRST_PATIENCE);
+        let (mut vain, mut patience) = (InVain::since(now_ns()), FIRST_PATIENCE);
         let (lane, number) = window.name();
         let over = || !self.is_up() || window.is_closed() || window.place_in(self.peer_era()).is_some();
         while !over() {
             home.ask_where(self, lane, number.checked_sub(1).unwrap_or(FIRST_CHUNK), patience, over);
             patience = (patience * 2).min(LEARN_PATIENCE);
             self.tend();
-            if now_ns() - since > home.patience_ns.max(self.limits.silence_ns) {
+            if vain.look(now_ns()) > home.patience_ns.max(self.limits.silence_ns) {
                 self.is_late(home.no_answer(self));
             }
             self.check()?;

@@ -56,7 +56,8 @@ impl InVain {
     /// Looks again: for so long by now.
     pub fn look(&mut self, now: u64) -> u64 {
         self.for_ns += now.saturating_sub(self.looked_ns).min(LOOK_NS);
-        self.looked_ns = now;
+        // Which may lie ahead.
+        self.looked_ns = self.looked_ns.max(now);
         self.for_ns
     }
 }

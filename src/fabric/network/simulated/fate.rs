@@ -15,12 +15,14 @@ pub struct Faults {
     pub breaks: Option<(u32, u64)>,
     /// It is stopped; and for so many nanoseconds.
     pub stops: Option<(u32, u64, u64)>,
+    /// All ranks are stopped, with their devices; and for so many nanoseconds.
+    pub all_stop: Option<(u64, u64)>,
 }
 
 impl Faults {
     /// Does anything happen?
     pub fn are_some(&self) -> bool {
-        self.dies.is_some() || self.breaks.is_some() || self.stops.is_some()
+        self.dies.is_some() || self.breaks.is_some() || self.stops.is_some() || self.all_stop.is_some()
     }
 }
 
@@ -52,6 +54,9 @@ impl Events for Fate {
             simulation::kill(rank);
         } else if let Some((rank, _, ns)) = self.faults.stops.filter(|(_, at, _)| *at == n) {
             simulation::stop(rank, ns);
+        } else if let Some((_, ns)) = self.faults.all_stop.filter(|(at, _)| *at == n) {
+            self.ether.stands(ns);
+            simulation::stop_all(ns);
         } else if let Some((rank, at)) = self.faults.breaks.filter(|(_, at)| n >= *at)
             && n < at + 200
             && lot.once_in(10)

@@ -26,6 +26,8 @@ const PLACES: u64 = 8;
 const PLACE: usize = 256;
 /// So long a rank is stopped: longer than all time-outs together.
 const STOPPED_NS: u64 = 300_000_000_000;
+/// So long all are: longer than a peer may be silent, and not as long as a first contact may take.
+const ALL_STOPPED_NS: u64 = 15_000_000_000;
 /// Turns of all threads together until a run counts as one that does not end.
 const TURNS: u64 = 4_000_000;
 
@@ -41,6 +43,8 @@ struct Plan {
     faults: Faults,
     /// Links change between the ways so often.
     every_ns: u64,
+    /// A peer may be silent for so many seconds.
+    patience_s: u64,
 }
 
 /// [`Fabric::switches`] of all runs of this process.
@@ -237,7 +241,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Ends>, simulation::Run) {
                 strict: false,
                 places: terms.places,
                 ways: Choice::Random { seed: u64::from(me), every_ns: terms.every_ns },
-                patience: Duration::from_secs(10),
+                patience: Duration::from_secs(terms.patience_s),
                 comes_before: Box::new(move |peer| me < peer),
             };
             let fabric = Fabric::start(Who::of(region), device, how).expect("a fabric");
@@ -269,25 +273,44 @@ fn plan(lot: &mut Lot) -> Plan {
         weather,
         faults: Faults::default(),
         every_ns: lot.one_of(&[1_000_000, 3_000_000, 20_000_000]),
+        patience_s: 10,
     }
 }
 
 /// All that is sent comes, once and in order, whatever places there are and whatever becomes of datagrams.
 fn connections_come_and_go(seed: u64) {
-    let (outcomes, _) = play(seed, plan(&mut Lot::new(seed)));
+    nothing_ends(seed, plan(&mut Lot::new(seed)));
+}
+
+fn nothing_ends(seed: u64, terms: Plan) {
+    let (outcomes, _) = play(seed, terms);
     for (me, outcome) in outcomes.iter().enumerate() {
         let ends = outcome.as_ref().expect("its end");
         assert!(ends.iter().all(|(end, _)| end.is_none()), "rank {me}: {ends:?}");
     }
 }
 
+/// The same while all ranks are stopped for longer than any may be silent: nobody takes that for silence.
+fn all_ranks_stop(seed: u64) {
+    let mut lot = Lot::new(seed);
+    let mut terms = if lot.once_in(2) { changing(&mut lot) } else { plan(&mut lot) };
+    terms.faults.all_stop = Some((lot.below(400), ALL_STOPPED_NS));
+    nothing_ends(seed, terms);
+}
+
+/// The same where a peer may be silent for a second only, in which many wait for places.
+fn patience_is_short(seed: u64) {
+    let mut lot = Lot::new(seed);
+    let terms = if lot.once_in(2) { changing(&mut lot) } else { plan(&mut lot) };
+    let (ranks, records) = (lot.one_of(&[3, 4]), lot.one_of(&[10, 30]));
+    // Of packets that are repeated four times a second some have to come.
+    let weather = Weather { loses: lot.one_of(&[0, 50]), ..terms.weather };
+    nothing_ends(seed, Plan { ranks, records, weather, places: [1, 1, terms.places[2]], patience_s: 1, ..terms });
+}
+
 /// The same while each link changes between the ways at random, and a node has places for some connections only, or for all.
 fn links_change_ways(seed: u64) {
-    let (outcomes, _) = play(seed, changing(&mut Lot::new(seed)));
-    for (me, outcome) in outcomes.iter().enumerate() {
-        let ends = outcome.as_ref().expect("its end");
-        assert!(ends.iter().all(|(end, _)| end.is_none()), "rank {me}: {ends:?}");
-    }
+    nothing_ends(seed, changing(&mut Lot::new(seed)));
 }
 
 fn changing(lot: &mut Lot) -> Plan {
@@ -408,6 +431,14 @@ mod runs {
     #[test]
     fn a_rank_stops() {
         batch("a_rank_stops", 40, super::a_rank_stops);
+    }
+    #[test]
+    fn all_ranks_stop() {
+        batch("all_ranks_stop", 60, super::all_ranks_stop);
+    }
+    #[test]
+    fn patience_is_short() {
+        batch("patience_is_short", 40, super::patience_is_short);
     }
     #[test]
     fn ways_change_and_a_rank_stops() {

@@ -12,7 +12,7 @@ use super::super::control::Shared;
 use super::super::handshake::{Outcome, State};
 use super::super::hello::Kind;
 use super::super::link::ending::{LATE_NS, Reason};
-use super::super::link::{Link, Posted};
+use super::super::link::{InVain, Link, Posted};
 use super::super::room::{Least, Room, Taken, Which};
 use super::super::ways::Way;
 use crate::base::clock::now_ns;
@@ -27,6 +27,9 @@ const ROOM_NS: u64 = 50_000_000;
 const ROOM_SOON_NS: u64 = 10_000_000;
 /// So many more places are made free at most when one is needed.
 const AHEAD: usize = 16;
+/// No place changes hands for so long at least where somebody is told that there is none, beside [`LATE_NS`]: those who have one may wait for places of
+/// their peers, and so on, however short a time these may be silent.
+const STANDS_NS: u64 = 10_000_000_000;
 /// Whoever finds no place names so many of those that have one.
 const NAMED: usize = 4;
 
@@ -126,20 +129,21 @@ impl Shared {
         }
     }
 
-    /// Has a connection waited for a place for as long as its peer may be silent, and a little more, in which none of that kind has changed hands?
+    /// Has a connection waited for a place for as long as its peer may be silent, and more, in which none of that kind has changed hands?
     /// What is said of it. (A peer that holds one, and is silent, has lost it by then.)
     pub(super) fn finds_no_place(&self, posted: &mut Posted, now: u64) -> Option<String> {
         let which = posted.times.lacks?;
         let room = &self.rooms()?[which as usize];
-        let (seen, stands) = ((which, room.now()), &mut posted.times.stands);
-        if stands.0 != Some(seen) {
-            *stands = (Some(seen), now);
-        }
-        let most = self.patience_ns + LATE_NS;
-        if now.saturating_sub(stands.1) <= most {
+        let (seen, times, most) = ((which, room.now()), &mut posted.times, self.patience_ns.max(STANDS_NS) + LATE_NS);
+        let Some((_, vain)) = times.stands.as_mut().filter(|(before, _)| *before == seen) else {
+            (times.stands, times.is_placeless) = (Some((seen, InVain::since(now))), false);
+            return None;
+        };
+        if vain.look(now) <= most {
             return None;
         }
-        stands.1 = now + LATE_NS;
+        // Said again after a while.
+        (times.stands, times.is_placeless) = (Some((seen, InVain::since(now + LATE_NS))), true);
         let (what, setting) = match which {
             Which::Pairs => ("connections", "FMPL_QUEUE_PAIRS"),
             Which::Contexts => ("contexts", "FMPL_CONTEXTS"),
@@ -253,7 +257,9 @@ impl Shared {
     fn retire(&self, link: &Link) {
         if !link.is_up() {
             // It has been in the making, or about to be given up, for long, and nobody knows whether the peer will ever answer.
-            link.give_place_up();
+            if link.try_lock().is_some_and(|mut posted| is_held_for_nobody(link, &mut posted)) {
+                link.give_place_up();
+            }
             self.advance(link);
             return;
         }
@@ -282,20 +288,21 @@ impl Shared {
 }
 
 /// Does a connection in the making, or one that is being given up, keep its place for a peer that is late? Others would wait for it for as long as
-/// that is stopped, or for ever, if it has died.
-fn is_held_for_nobody(link: &Link, posted: &Posted) -> bool {
+/// that is stopped, or for ever, if it has died. Late in this state: what is remembered of an earlier one is no reason.
+fn is_held_for_nobody(link: &Link, posted: &mut Posted) -> bool {
     matches!(posted.hand.state(), State::Offered | State::Accepted | State::Closing)
         && link.is_unheard()
         && holds(Rule::LateGivesWay)
+        && posted.times.silence.gives_way(now_ns())
 }
 
 /// May this connection be given up now, or this context?
 fn may_go(link: &Link, which: Which) -> bool {
-    let Some(posted) = link.try_lock() else { return false };
+    let Some(mut posted) = link.try_lock() else { return false };
     if which == Which::Contexts {
         return Link::may_be_put_away(&posted);
     }
-    if is_held_for_nobody(link, &posted) {
+    if is_held_for_nobody(link, &mut posted) {
         return true;
     }
     let (since, before) = posted.times.up;
