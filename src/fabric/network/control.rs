@@ -4,7 +4,7 @@ mod contact;
 mod leaving;
 mod terms;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -21,10 +21,11 @@ use super::link::ending::Reason;
 use super::multicast::{self, Group, Name};
 use super::packed::{Back, Packed};
 use super::region::{Arena, Domain, Ranges};
-use super::room::Room;
+use super::room::{Room, Which};
 use super::stamps::Stamps;
 use super::switching::Switching;
 use super::turns::SETTLED;
+use super::turns::line::Line;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::Key;
@@ -86,8 +87,8 @@ pub(super) struct Shared {
     pub due_ns: AtomicU64,
     pub rooms: OnceLock<[Arc<Room>; 3]>,
     pub places: [usize; 3],
-    /// The peers whose connections wait for a place, of each kind.
-    pub in_line: [Mutex<VecDeque<u32>>; 2],
+    /// The connections that wait for a place, of each kind.
+    pub in_line: [Mutex<Line>; 2],
     pub patience_ns: u64,
     stall: Duration,
     pub switching: Switching,
@@ -153,7 +154,7 @@ impl Fabric {
             hooks: OnceLock::new(),
             due_ns: AtomicU64::new(SETTLED),
             rooms: OnceLock::new(),
-            in_line: Default::default(),
+            in_line: [Which::Pairs, Which::Contexts].map(|which| Mutex::new(Line::new(which))),
             places: terms.places,
             switching: Switching::new(terms.ways),
             shelf: Shelf::default(),

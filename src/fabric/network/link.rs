@@ -168,6 +168,8 @@ pub struct Link {
     /// See [`packing`]: it is asked for; it was packed, and nobody has looked since at what it missed.
     asked_for: AtomicBool,
     unpacked: AtomicBool,
+    /// Its numbers among those that wait for a connection's place, and for a context's; 0: it does not.
+    in_line: [AtomicU64; 2],
 }
 
 impl Link {
@@ -223,6 +225,7 @@ impl Link {
             borrowing: Mutex::default(),
             asked_for: AtomicBool::new(false),
             unpacked: AtomicBool::new(false),
+            in_line: Default::default(),
         }
     }
 
@@ -270,6 +273,22 @@ impl Link {
     /// The way of the turn that is there or being made.
     pub fn way(&self) -> Option<Way> {
         self.lock().made.as_ref().map(|made| made.way)
+    }
+
+    /// Its number among those that wait for such a place, see [`line`](super::turns::line); 0: it does not.
+    pub(super) fn number_in_line(&self, which: usize) -> u64 {
+        self.in_line[which].load(Ordering::Relaxed)
+    }
+    pub(super) fn is_in_line(&self, which: usize, number: u64) {
+        self.in_line[which].store(number, Ordering::Relaxed);
+    }
+    /// This number of its is over, if it has no other by now.
+    pub(super) fn left_line(&self, which: usize, number: u64) {
+        let _ = self.in_line[which].compare_exchange(number, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+    /// It waits for no such place any more.
+    pub(super) fn leaves_line(&self, which: usize) {
+        self.in_line[which].store(0, Ordering::Relaxed);
     }
 
     /// This end of the connection, for the peer to connect to.

@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+pub(super) mod line;
 mod places;
 mod silence;
 #[cfg(all(test, not(any(loom, miri))))]
@@ -305,6 +306,9 @@ impl Shared {
             (posted.times.since, posted.times.patience, posted.times.heard) = (now, FIRST_PATIENCE_NS, 0);
             (posted.times.stands, posted.times.lacks, posted.times.is_placeless) = Default::default();
             posted.times.silence = Silence::since(now);
+            if state != State::Reserving {
+                [Which::Pairs, Which::Contexts].into_iter().for_each(|which| link.leaves_line(which as usize));
+            }
             if matches!(state, State::Offered | State::Accepted) {
                 link.has_a_place();
             }

@@ -4,7 +4,7 @@
 //! When no place is free on this node, the connection that was not used for longest is given up, whichever process has it. One that has
 //! come about just now is left alone until it was used, so that each makes its way.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -15,6 +15,7 @@ use super::super::link::ending::{LATE_NS, Reason};
 use super::super::link::{InVain, Link, Posted};
 use super::super::room::{Least, Room, Taken, Which};
 use super::super::ways::Way;
+use super::line::Line;
 use crate::base::clock::now_ns;
 use crate::base::lock::MutexGuard;
 use crate::base::rules::{Rule, holds};
@@ -27,6 +28,8 @@ const ROOM_NS: u64 = 50_000_000;
 const ROOM_SOON_NS: u64 = 10_000_000;
 /// So many more places are made free at most when one is needed.
 const AHEAD: usize = 16;
+/// Room is made by so many of those who wait for it: the others have their turn later.
+const NEXT: u64 = 32;
 /// No place changes hands for so long at least where somebody is told that there is none, beside [`LATE_NS`]: those who have one may wait for places of
 /// their peers, and so on, however short a time these may be silent.
 const STANDS_NS: u64 = 10_000_000_000;
@@ -44,32 +47,33 @@ impl Shared {
             return None;
         }
         // Who has waited longest for a place is the next: otherwise who has just given his up, and wants it back, is there first each time.
-        if link.is_idle() && self.in_line(Which::Contexts, link).iter().any(|peer| *peer != link.peer) {
+        if link.is_idle() && self.in_line(Which::Contexts).has_others(link) {
             self.give_context_back(link, posted);
         }
-        let mut missing = |which: Which| {
-            self.waits_for_room(link, now);
+        let mut missing = |which: Which, before: u64| {
             posted.times.lacks = Some(which);
             let due = now.saturating_sub(posted.times.room) > ROOM_NS;
             if due {
                 posted.times.room = now;
+                self.waits_for_room(link, now);
             }
-            due.then_some(which)
+            (due && before < NEXT).then_some(which)
         };
         let take = |room: &Room, which: Which| {
-            let mut line = self.in_line(which, link);
-            if !line.contains(&link.peer) {
-                line.push_back(link.peer);
-            }
-            let place = (line.front() == Some(&link.peer)).then(|| room.take(link.peer))??;
-            line.pop_front();
-            Some(place)
+            let mut line = self.in_line(which);
+            let before = line.joins(link, || self.known(link.peer)).unwrap_or(u64::MAX);
+            let place = (before == 0).then(|| room.take(link.peer)).flatten().ok_or(before)?;
+            line.first_has_it();
+            Ok(place)
         };
         // The context first: others wait for a connection's place only with theirs in hand, so no two wait for each other's.
         if link.is_in() {
             link.set_idle(!holds(Rule::StaysRegistered));
         } else {
-            let Some(place) = take(&contexts, Which::Contexts) else { return missing(Which::Contexts) };
+            let place = match take(&contexts, Which::Contexts) {
+                Ok(place) => place,
+                Err(before) => return missing(Which::Contexts, before),
+            };
             if let Err(e) = link.bring_in(&contexts, place) {
                 contexts.give_back(place);
                 link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
@@ -81,8 +85,10 @@ impl Shared {
         } else if !self.counts_pairs() {
             (Way::Connected, None)
         } else {
-            let Some(place) = take(&room, Which::Pairs) else { return missing(Which::Pairs) };
-            (Way::Connected, Some(Taken { room, place }))
+            match take(&room, Which::Pairs) {
+                Ok(place) => (Way::Connected, Some(Taken { room, place })),
+                Err(before) => return missing(Which::Pairs, before),
+            }
         };
         let kept = self.kept_for(link, posted, way);
         match link.make_pair(&self.device, (way, taken), kept) {
@@ -108,16 +114,8 @@ impl Shared {
         self.places[Which::Pairs as usize] > 0 && !self.device.has_ways()
     }
 
-    /// The peers whose connections wait for such a place, in the order in which they came, perhaps with this one.
-    fn in_line(&self, which: Which, this: &Link) -> MutexGuard<'_, VecDeque<u32>> {
-        let waits = |other: Arc<Link>| {
-            !other.has_ended()
-                && !other.is_unheard()
-                && other.try_lock().is_none_or(|posted| posted.hand.state() == State::Reserving)
-        };
-        let mut line = self.in_line[which as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        line.retain(|peer| *peer == this.peer || self.known(*peer).is_some_and(waits));
-        line
+    fn in_line(&self, which: Which) -> MutexGuard<'_, Line> {
+        self.in_line[which as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts the context away of a link without connection.

@@ -163,3 +163,41 @@ fn any_packet_is_a_word() {
         assert!(link.words() > words && link.failure().is_none() && !link.is_unheard(), "{kind:?}");
     }
 }
+
+/// Whoever has waited longest is the next, in whatever order they are looked at; but nobody waits for a peer that does not answer.
+#[test]
+fn places_are_had_in_the_order_of_the_line() {
+    const PEERS: u32 = 60;
+    let (ether, mut lot) = (ether(PEERS + 1), Lot::new(7));
+    let fabric = process(&ether, 0, PEERS + 1, 4);
+    let mut line: Vec<Arc<Link>> = (1..=PEERS).map(|peer| fabric.shared.link(peer)).collect();
+    (1..line.len()).rev().for_each(|n| line.swap(n, lot.below(n as u64 + 1) as usize));
+    let states: Vec<State> = line.iter().map(|link| wants(&fabric, link)).collect();
+    assert!(states[..4].iter().all(|s| *s == State::Offered) && states[4..].iter().all(|s| *s == State::Reserving));
+    let mut have: Vec<Arc<Link>> = line.drain(..4).collect();
+    let silent = line[20].clone();
+    silent.is_late("did not answer".into());
+    for round in 0..200 {
+        // It declines, and is wanted again.
+        let gone = have.remove(lot.below(4) as usize);
+        let turn = gone.lock().hand.turn();
+        said(&fabric, &gone, Say::Retired, turn, |hello| hello);
+        assert_eq!(gone.lock().hand.state(), State::Reserving);
+        line.push(gone);
+        let next = line.remove(usize::from(Arc::ptr_eq(&line[0], &silent) && silent.is_unheard()));
+        let mut looked: Vec<Arc<Link>> = fabric.shared.links();
+        (1..looked.len()).rev().for_each(|n| looked.swap(n, lot.below(n as u64 + 1) as usize));
+        // The silent one leaves the line when it is the first, perhaps behind the look of the next.
+        looked.iter().chain(&looked).for_each(|link| _ = fabric.shared.advance(link));
+        assert_eq!(next.lock().hand.state(), State::Offered, "round {round}");
+        have.push(next);
+        if round == 100 {
+            // It is the last when it answers.
+            silent.is_heard();
+            line.retain(|link| !Arc::ptr_eq(link, &silent));
+            fabric.shared.advance(&silent);
+            line.push(silent.clone());
+        }
+    }
+    assert!(have.iter().chain(&line).all(|link| !link.has_ended()));
+}
