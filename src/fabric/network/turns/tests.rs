@@ -46,6 +46,7 @@ fn process(ether: &Arc<Ether>, me: u32, ranks: u32, pairs: usize) -> Fabric {
         strict: false,
         places: [pairs, ranks as usize, 0],
         ways: Choice::Random { seed: 1, every_ns: SECOND },
+        stall: Duration::ZERO,
         patience: Duration::from_secs(10),
         comes_before: Box::new(move |peer| me < peer),
     };
