@@ -1,6 +1,7 @@
 //! Sends that are not complete yet: the calls that complete them move them on, and any wait of the process does.
 
 use super::*;
+use crate::base::lock::{Mutex, MutexGuard};
 
 pub(in crate::p2p) fn complete_send(
     ep: &'static Endpoint,
@@ -32,9 +33,12 @@ const FEW: u32 = 4;
 /// two ranks that both first wait and then complete their sends do not wait for ever.
 #[derive(Default)]
 pub struct WaitingSends {
-    /// How many are in the list: read without its lock, and late at worst.
+    /// How many are listed: read without a lock, and late at worst.
     count: AtomicU32,
-    list: crate::base::lock::Mutex<Vec<(&'static Lane, usize)>>,
+    /// Whoever goes through the list has its lock meanwhile, and may wait for a connection with it.
+    list: Mutex<Vec<(&'static Lane, usize)>>,
+    /// Those that came since. Nothing is waited for with this lock: the thread that makes connections lists requests too.
+    added: Mutex<Vec<(&'static Lane, usize)>>,
     beside: std::sync::OnceLock<fn() -> bool>,
 }
 
@@ -44,22 +48,39 @@ impl WaitingSends {
         if lane.send_side(slot).waiting.replace(true) {
             return;
         }
-        let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
-        list.push((lane, slot));
-        self.count.store(list.len() as u32, Ordering::Relaxed);
+        let mut added = self.added();
+        added.push((lane, slot));
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn added(&self) -> MutexGuard<'_, Vec<(&'static Lane, usize)>> {
+        self.added.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Takes those that came into the list, and leaves those in it for which that is so. `true`: some are left.
+    fn retain(
+        &self,
+        list: &mut Vec<(&'static Lane, usize)>,
+        stays: impl FnMut(&(&'static Lane, usize)) -> bool,
+    ) -> bool {
+        list.append(&mut self.added());
+        let before = list.len();
+        list.retain(stays);
+        self.count.fetch_sub((before - list.len()) as u32, Ordering::Relaxed);
+        !list.is_empty()
     }
 
     /// May a request of this lane be listed, perhaps one that is completed? Whoever moves them on has the list, and may wait for a connection
     /// with it: this thread may be the one that waits, or the one that makes the connection.
     pub fn may_have(&self, lane: &Lane) -> bool {
-        self.list.try_lock().map_or(true, |list| list.iter().any(|(listed, _)| std::ptr::eq(*listed, lane)))
+        let Ok(list) = self.list.try_lock() else { return true };
+        list.iter().chain(self.added().iter()).any(|(listed, _)| std::ptr::eq(*listed, lane))
     }
 
     /// A communicator is freed, all of whose requests are completed; some may still be listed.
     pub fn forget(&self, comm: i32) {
         let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
-        list.retain(|(lane, _)| lane.comm() != comm);
-        self.count.store(list.len() as u32, Ordering::Relaxed);
+        self.retain(&mut list, |(lane, _)| lane.comm() != comm);
     }
 
     /// Something else to be moved on at the same times: collective calls that do not wait. It says whether some are left.
@@ -88,7 +109,7 @@ impl WaitingSends {
         }
         // Somebody else is at it.
         let Ok(mut list) = self.list.try_lock() else { return true };
-        list.retain(|(lane, slot)| {
+        self.retain(&mut list, |(lane, slot)| {
             let side = lane.send_side(*slot);
             // The request's own thread has it.
             let Some(_hold) = side.try_hold() else { return true };
@@ -111,9 +132,7 @@ impl WaitingSends {
             }
             side.waiting.set(side.state.get().is_moved_on());
             side.waiting.get()
-        });
-        self.count.store(list.len() as u32, Ordering::Relaxed);
-        !list.is_empty()
+        })
     }
 }
 
