@@ -30,8 +30,8 @@ const ROOM_SOON_NS: u64 = 10_000_000;
 const AHEAD: usize = 16;
 /// Room is made by so many of those who wait for it: the others have their turn later.
 const NEXT: u64 = 32;
-/// No place changes hands for so long at least where somebody is told that there is none, beside [`LATE_NS`]: those who have one may wait for places of
-/// their peers, and so on, however short a time these may be silent.
+/// That there is no place is said when none has changed hands for twice as long as a peer may be silent, or twice this: those who have one may wait for
+/// places of their peers, and so on, and one of these for a peer that has died.
 const STANDS_NS: u64 = 10_000_000_000;
 /// Whoever finds no place names so many of those that have one.
 const NAMED: usize = 4;
@@ -127,12 +127,13 @@ impl Shared {
         }
     }
 
-    /// Has a connection waited for a place for as long as its peer may be silent, and more, in which none of that kind has changed hands?
+    /// Has a connection waited for a place for twice as long as its peer may be silent, and more, in which none of that kind has changed hands?
     /// What is said of it. (A peer that holds one, and is silent, has lost it by then.)
     pub(super) fn finds_no_place(&self, posted: &mut Posted, now: u64) -> Option<String> {
         let which = posted.times.lacks?;
         let room = &self.rooms()?[which as usize];
-        let (seen, times, most) = ((which, room.now()), &mut posted.times, self.patience_ns.max(STANDS_NS) + LATE_NS);
+        let (seen, times, most) =
+            ((which, room.now()), &mut posted.times, 2 * self.patience_ns.max(STANDS_NS) + LATE_NS);
         let Some((_, vain)) = times.stands.as_mut().filter(|(before, _)| *before == seen) else {
             (times.stands, times.is_placeless) = (Some((seen, InVain::since(now))), false);
             return None;
