@@ -195,9 +195,15 @@ fn rank(me: u32, fabric: &Fabric, shown: &Shown, terms: &Plan, lot: &mut Lot) ->
             }
         }
     }
-    let until = now_ns() + 1_000_000_000;
-    fabric.links().iter().for_each(|link| link.drain(until));
-    fabric.leave(until);
+    loop {
+        let until = now_ns() + 1_000_000_000;
+        fabric.links().iter().for_each(|link| link.drain(until));
+        fabric.leave(until);
+        // Once more where all were stopped meanwhile, and what was under way had no time.
+        if now_ns() < until + ALL_STOPPED_NS / 2 {
+            break;
+        }
+    }
     fabric.stop();
     for with in all {
         ends[with.peer as usize] = (with.ended, with.over_ns);
