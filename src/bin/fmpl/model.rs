@@ -65,7 +65,7 @@ const CONTEXT: [(&str, f64); 4] = [
     ("lanes", 12288.),
     ("lanes: numbers and sides of their indices", 8192.),
     ("between nodes: state of indices", 1480.),
-    ("between nodes: links with peers", 1056.),
+    ("between nodes: links with peers", 1104.),
 ];
 /// Of a context too: the fronts of 32 indices, and the lane's page. The fronts of the library's own 32 come with each peer in a tree of nodes.
 const FRONTS: f64 = 12288.;

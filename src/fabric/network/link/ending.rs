@@ -75,10 +75,10 @@ impl Reason {
 /// What is known of the end of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// What was noticed first; from then on nothing goes any more.
-    first: OnceLock<(Reason, String)>,
+    /// What was noticed first; from then on nothing goes any more. (Few links have such, so it is not in the link.)
+    first: OnceLock<Box<(Reason, String)>>,
     /// What a completion of this side has named, if one has.
-    cause: OnceLock<(Reason, String)>,
+    cause: OnceLock<Box<(Reason, String)>>,
     /// What the peer has said, and when.
     word: OnceLock<(Reason, u64)>,
     /// Until when the peer is late, in nanoseconds; 0: it is not; odd: for want of a [place](PLACELESS). And what is said of it.
@@ -98,7 +98,7 @@ const PLACELESS: u64 = 1;
 impl Link {
     fn ended(&self) -> Option<&(Reason, String)> {
         let first = self.ending.first.get()?;
-        Some(self.ending.cause.get().unwrap_or(first))
+        Some(&**self.ending.cause.get().unwrap_or(first))
     }
 
     /// Why nothing goes any more, or for now, if it does not.
@@ -235,7 +235,7 @@ impl Link {
 
     /// Ends the connection for this reason. Afterwards the peer can write nothing here.
     pub fn fail(&self, reason: Reason, why: String) {
-        if self.ending.first.set((reason, why)).is_ok() {
+        if self.ending.first.set(Box::new((reason, why))).is_ok() {
             traced!(self.note(What::Failed, 0));
             tell(Level::Debug, || format!("rank {} {}", self.peer, self.failure().unwrap_or("is not connected")));
             self.break_off();
@@ -249,7 +249,7 @@ impl Link {
 
     /// The same for what a completion has named, which replaces whatever else was said.
     pub(super) fn fail_by(&self, reason: Reason, cause: String) {
-        let _ = self.ending.cause.set((reason, cause.clone()));
+        let _ = self.ending.cause.set(Box::new((reason, cause.clone())));
         self.fail(reason, cause);
     }
 

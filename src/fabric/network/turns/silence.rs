@@ -12,31 +12,48 @@ const FIRST_NS: u64 = 1_000_000_000;
 const AGAIN_NS: [u64; 2] = [100_000_000, 2_000_000_000];
 const AGAIN: u64 = 16;
 
+/// Of what is counted in nanoseconds: it has not been. (Each link has a silence, so there is no place beside it that says so.)
+const NEVER: u64 = u64::MAX;
+
 /// The silence of a peer, since its last word or since the state of its connection began.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Silence {
     looked_ns: u64,
     /// So long somebody has looked.
     for_ns: u64,
-    /// After so much of that it was asked first, since this process did not run for long.
-    asked: Option<u64>,
+    /// After so much of that it was asked first, since this process did not run for long; or [`NEVER`].
+    asked: u64,
     /// When it was asked last.
     asked_ns: u64,
     /// It has said something in this state.
     was_heard: bool,
     /// It was late in this state, and has said nothing since.
     was_late: bool,
-    /// Since then others want its place.
-    wanted_ns: Option<u64>,
+    /// Since then others want its place, or [`NEVER`].
+    wanted_ns: u64,
 }
 
 /// A peer that is late, and whose place others want, has so long to say that it has just gone on.
 const GRACE_NS: u64 = 500_000_000;
 
+impl Default for Silence {
+    fn default() -> Silence {
+        Silence::since(0)
+    }
+}
+
 impl Silence {
     /// A state begins.
     pub fn since(now: u64) -> Silence {
-        Silence { looked_ns: now, ..Silence::default() }
+        Silence {
+            looked_ns: now,
+            for_ns: 0,
+            asked: NEVER,
+            asked_ns: 0,
+            was_heard: false,
+            was_late: false,
+            wanted_ns: NEVER,
+        }
     }
     /// The peer has said something.
     pub fn ends(&mut self, now: u64) {
@@ -46,7 +63,7 @@ impl Silence {
     pub fn look(&mut self, now: u64, patience_ns: u64) {
         let (gap, most) = (now.saturating_sub(self.looked_ns), (patience_ns / 4).clamp(GAP_NS[0], GAP_NS[1]));
         if gap > most {
-            self.asked = None;
+            self.asked = NEVER;
         }
         self.for_ns += gap.min(most);
         self.looked_ns = self.looked_ns.max(now);
@@ -57,7 +74,7 @@ impl Silence {
         let from = if self.was_heard { quarter } else { quarter.min(FIRST_NS) };
         let again = (patience_ns / AGAIN).clamp(AGAIN_NS[0], AGAIN_NS[1]);
         let asks =
-            (at_once || self.for_ns >= from) && (self.asked.is_none() || now.saturating_sub(self.asked_ns) > again);
+            (at_once || self.for_ns >= from) && (self.asked == NEVER || now.saturating_sub(self.asked_ns) > again);
         if asks {
             self.is_asked(now);
         }
@@ -66,11 +83,11 @@ impl Silence {
     /// What was said to the peer now is answered by whoever lives.
     pub fn is_asked(&mut self, now: u64) {
         self.asked_ns = now;
-        self.asked.get_or_insert(self.for_ns);
+        self.asked = self.asked.min(self.for_ns);
     }
     /// Is it late? Then it is tried again from `again_ns` on, and is late again after as long.
     pub fn is_late(&mut self, patience_ns: u64, again_ns: u64) -> bool {
-        let had_time = self.asked.is_some_and(|asked| self.for_ns - asked >= patience_ns / 4);
+        let had_time = self.asked != NEVER && self.for_ns - self.asked >= patience_ns / 4;
         let late = self.for_ns > patience_ns && had_time;
         if late {
             *self = Silence {
@@ -84,10 +101,10 @@ impl Silence {
     }
     /// Others want its place: was it late in this state, and has it been asked once more since, in vain?
     pub fn gives_way(&mut self, now: u64) -> bool {
-        if self.was_late && self.wanted_ns.is_none() {
-            (self.wanted_ns, self.asked) = (Some(now), None);
+        if self.was_late && self.wanted_ns == NEVER {
+            (self.wanted_ns, self.asked) = (now, NEVER);
         }
-        self.wanted_ns.is_some_and(|since| now.saturating_sub(since) > GRACE_NS)
+        self.wanted_ns != NEVER && now.saturating_sub(self.wanted_ns) > GRACE_NS
     }
 }
 
