@@ -24,13 +24,15 @@ def broadcasts(loss):
     command = " && ".join([f"rig-link all loss {loss}%", tuned, *starts])
     # All ways are there at once while they are compared, each with buffers of its own.
     done = subprocess.run(["tests/rig/run", "--memory", "3072", "--timeout", "7200", command], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise Missing((done.stdout + done.stderr)[-300:])
     times = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in map(str.split, done.stdout.splitlines()):
         # A size, then least and median of each.
         if row[1:2] in (["KB"], ["MB"]) and len(row) > 2 * len(BCAST_WAYS) + 2:
             for n, way in enumerate(BCAST_WAYS):
                 times[" ".join(row[:2])][way].append(float(row[3 + 2 * n]))
-    if done.returncode or not times:
+    if not times:
         raise Missing((done.stdout + done.stderr)[-300:])
     begins = {way.lower(): int(share) for way, share in re.findall(r"^export FMPL_COLL_FAR_BCAST_(\w+)=(\d+)", done.stdout, re.M)}
     share = lambda size: int(size.split()[0]) * {"KB": 1 << 10, "MB": 1 << 20}[size.split()[1]] // BCAST_NODES
