@@ -151,6 +151,39 @@ pub fn stopped_for_long() {
 /// The peers go on after so long if rank 0 is not done before: less than it takes to wait for one after the other.
 const STOPPED_FOR: Duration = Duration::from_secs(25);
 
+fn signal(pid: i32, signal: i32) {
+    // SAFETY: no memory; the pids are the ranks' until the job is over.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// The processes of these peers, as each says after a message.
+fn pids(peers: std::ops::Range<i32>) -> Vec<i32> {
+    let mut got = [0; 8];
+    let ask = |peer| {
+        send(&[1; 8], peer, 0);
+        recv(&mut got, peer, 0);
+        u64::from_ne_bytes(got) as i32
+    };
+    peers.map(ask).collect()
+}
+
+/// Stops these processes until that is done, or for [`STOPPED_FOR`]: then it is told that they have gone on.
+fn while_stopped(late: &[i32], does: impl FnOnce(&AtomicBool)) {
+    late.iter().for_each(|pid| signal(*pid, libc::SIGSTOP));
+    while !late.iter().all(|pid| is_stopped(*pid)) {
+        sleep_ms(1);
+    }
+    let (went_on, (done, is_done)) = (&AtomicBool::new(false), std::sync::mpsc::channel());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            went_on.store(is_done.recv_timeout(STOPPED_FOR).is_err(), Ordering::Release);
+            late.iter().for_each(|pid| signal(*pid, libc::SIGCONT));
+        });
+        does(went_on);
+        done.send(()).expect("the thread waits for it");
+    });
+}
+
 /// Ranks 0 and 8 on one node, seven others on nodes of their own, with which rank 0 has lanes, but few of them are connected. They are stopped, and 8
 /// dies: rank 0 waits no longer for all whom it tells of that than for one, and none of them has gone on before.
 pub fn tells_many_late() {
@@ -164,35 +197,16 @@ pub fn tells_many_late() {
         recv(&mut got, 0, 0);
         assert_eq!(fmpl::ffi::c::fmpl_barrier(own), PEER, "{}", last_error());
     } else {
-        let pids: Vec<i32> = (1..9)
-            .map(|peer| {
-                send(&[1; 8], peer, 0);
-                recv(&mut got, peer, 0);
-                u64::from_ne_bytes(got) as i32
-            })
-            .collect();
-        // SAFETY: no memory; the pids are the ranks' until the job is over.
-        let signal = |pid: &i32, signal| assert_eq!(unsafe { libc::kill(*pid, signal) }, 0);
+        let pids = pids(1..9);
         let (late, victim) = (&pids[..7], pids[7]);
-        late.iter().for_each(|pid| signal(pid, libc::SIGSTOP));
-        while !late.iter().all(|pid| is_stopped(*pid)) {
-            sleep_ms(1);
-        }
-        signal(&victim, libc::SIGKILL);
-        let (went_on, (told, is_told)) = (AtomicBool::new(false), std::sync::mpsc::channel());
-        std::thread::scope(|scope| {
-            let went_on = &went_on;
-            scope.spawn(move || {
-                went_on.store(is_told.recv_timeout(STOPPED_FOR).is_err(), Ordering::Release);
-                late.iter().for_each(|pid| signal(pid, libc::SIGCONT));
-            });
+        while_stopped(late, |went_on| {
+            signal(victim, libc::SIGKILL);
             let since = Instant::now();
             fails(fmpl::ffi::c::fmpl_barrier(own), PEER);
             let text = last_error();
             assert!(text.contains("rank 8 has died"), "{text}");
             assert!(!went_on.load(Ordering::Acquire), "it waits for one after the other");
             println!("told after {:.1} s", since.elapsed().as_secs_f64());
-            told.send(()).expect("the thread waits for it");
         });
         // Whoever has just gone on may be late until it is heard: then nothing was sent.
         for peer in 1..8 {
@@ -211,27 +225,9 @@ pub fn sends_to_many_late() {
     init(1);
     let (mut got, long) = ([0; 8], vec![7; 300_000]);
     if rank() == 0 {
-        let pids: Vec<i32> = (1..5)
-            .map(|peer| {
-                send(&[1; 8], peer, 0);
-                recv(&mut got, peer, 0);
-                u64::from_ne_bytes(got) as i32
-            })
-            .collect();
+        let pids = pids(1..5);
         let late = &pids[1..];
-        // SAFETY: no memory; the pids are the ranks' until the job is over.
-        let signal = |pid: &i32, signal| assert_eq!(unsafe { libc::kill(*pid, signal) }, 0);
-        late.iter().for_each(|pid| signal(pid, libc::SIGSTOP));
-        while !late.iter().all(|pid| is_stopped(*pid)) {
-            sleep_ms(1);
-        }
-        let (went_on, (told, is_told)) = (AtomicBool::new(false), std::sync::mpsc::channel());
-        std::thread::scope(|scope| {
-            let went_on = &went_on;
-            scope.spawn(move || {
-                went_on.store(is_told.recv_timeout(STOPPED_FOR).is_err(), Ordering::Release);
-                late.iter().for_each(|pid| signal(pid, libc::SIGCONT));
-            });
+        while_stopped(late, |went_on| {
             for peer in 2..5 {
                 let since = Instant::now();
                 fails(try_send(&long, peer, 0), PEER);
@@ -242,7 +238,6 @@ pub fn sends_to_many_late() {
             send(&long, 1, 0);
             recv(&mut got, 1, 0);
             assert!(!went_on.load(Ordering::Acquire), "it waits until they go on");
-            told.send(()).expect("the thread waits for it");
         });
     } else {
         recv(&mut got, 0, 0);

@@ -688,3 +688,5 @@ impl Pair for Wire {
 pub mod batches;
 pub mod fate;
 mod scenes;
+
+pub use scenes::idle_hooks;

@@ -214,6 +214,25 @@ fn rank(me: u32, fabric: &Fabric, shown: &Shown, terms: &Plan, lot: &mut Lot) ->
 /// What became of a rank with each other, if it came to an end: why that has ended, if it has, and when it was over.
 type Ends = Option<Vec<(Option<String>, u64)>>;
 
+/// Of a process that has nothing above the network, knows no cards, and uses what it has with others to the end.
+pub fn idle_hooks(region: &Arc<Region>) -> Hooks {
+    let tables = region.clone();
+    Hooks {
+        on_number: Box::new(|_, _| ()),
+        moves_on: Box::new(|| ()),
+        came_up: Box::new(|_| ()),
+        opened: Box::new(|_, _| ()),
+        settle: Box::new(|_| ()),
+        owes: Box::new(|_| false),
+        has_unmade: Box::new(|_| false),
+        close: Box::new(|_| None),
+        open: Box::new(|_| ()),
+        free: Box::new(|_| ()),
+        card_of: Box::new(|rank| panic!("the card of rank {rank}")),
+        tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok().map(Arc::new)),
+    }
+}
+
 /// Plays a run; what became of each rank.
 fn play(seed: u64, terms: Plan) -> (Vec<Ends>, simulation::Run) {
     let ether = Ether::new(terms.ranks as usize, terms.weather);
@@ -225,22 +244,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Ends>, simulation::Run) {
         let run = move || {
             let region = Arc::new(Region::create(me, terms.ranks).expect("a region"));
             let cards = shown.clone();
-            let tables = region.clone();
-            let hooks = Hooks {
-                on_number: Box::new(|_, _| ()),
-                moves_on: Box::new(|| ()),
-                came_up: Box::new(|_| ()),
-                opened: Box::new(|_, _| ()),
-                settle: Box::new(|_| ()),
-                owes: Box::new(|_| false),
-                // Ranks here use what they have with each other to the end.
-                has_unmade: Box::new(|_| false),
-                close: Box::new(|_| None),
-                open: Box::new(|_| ()),
-                free: Box::new(|_| ()),
-                card_of: Box::new(move |rank| Ok(cards.cards[rank as usize])),
-                tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok().map(Arc::new)),
-            };
+            let hooks = Hooks { card_of: Box::new(move |rank| Ok(cards.cards[rank as usize])), ..idle_hooks(&region) };
             let how = Terms {
                 stall: Duration::ZERO,
                 keep: None,

@@ -3,12 +3,11 @@
 use super::*;
 use crate::base::key::Key;
 use crate::base::simulation::Lot;
-use crate::fabric::network::control::{Fabric, Hooks, Terms, Who};
-use crate::fabric::network::room::TABLES_BYTES;
-use crate::fabric::network::simulated::{Ether, Weather};
+use crate::fabric::network::control::{Fabric, Terms, Who};
+use crate::fabric::network::simulated::{Ether, Weather, idle_hooks};
 use crate::fabric::network::stamps::Stamps;
 use crate::fabric::network::{Card, Choice};
-use crate::fabric::shm::region::{NODE_AT, Region};
+use crate::fabric::shm::region::Region;
 use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
@@ -26,21 +25,7 @@ fn ether(ranks: u32) -> Arc<Ether> {
 /// One of so many, where there are so many connections.
 fn process(ether: &Arc<Ether>, me: u32, ranks: u32, pairs: usize) -> Fabric {
     let region = Arc::new(Region::create(me, ranks).expect("a region"));
-    let tables = region.clone();
-    let hooks = Hooks {
-        on_number: Box::new(|_, _| ()),
-        moves_on: Box::new(|| ()),
-        came_up: Box::new(|_| ()),
-        opened: Box::new(|_, _| ()),
-        settle: Box::new(|_| ()),
-        owes: Box::new(|_| false),
-        has_unmade: Box::new(|_| false),
-        close: Box::new(|_| None),
-        open: Box::new(|_| ()),
-        free: Box::new(|_| ()),
-        card_of: Box::new(|rank| panic!("the card of rank {rank}")),
-        tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok().map(Arc::new)),
-    };
+    let hooks = idle_hooks(&region);
     let terms = Terms {
         keep: None,
         strict: false,
