@@ -323,6 +323,7 @@ impl WaitingSends {
     /// As at the beginning.
     pub fn renew(&self) {
         self.list.lock().unwrap_or_else(|e| e.into_inner()).clear();
+        self.added().clear();
         self.count.store(0, Ordering::Relaxed);
     }
 }
