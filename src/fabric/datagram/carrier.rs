@@ -4,7 +4,9 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use super::packet::HEAD_OF_LONG;
 use crate::base::error::Result;
+use crate::fabric::served::memory::Target;
 
 /// Bytes by which a carrier knows where a process is reached.
 pub(in crate::fabric) const SPOT: usize = 24;
@@ -34,6 +36,33 @@ pub(in crate::fabric) trait Ring: Send + Sync {
     fn bytes(&self) -> usize;
 }
 
+/// Who takes datagrams that have come.
+pub(in crate::fabric) trait Taker {
+    /// This one.
+    fn take(&mut self, datagram: &[u8]);
+    /// Has the bytes of long ones received where they belong by calling `receive`, or not at all: whether all have come there, and their heads.
+    /// `false`: they are to be received whole.
+    fn place(&mut self, _long: &Long, _receive: &mut Receive<'_>) -> bool {
+        false
+    }
+}
+
+impl<F: FnMut(&[u8])> Taker for F {
+    fn take(&mut self, datagram: &[u8]) {
+        self(datagram);
+    }
+}
+
+/// Receives what a [`Long`] announces.
+pub(in crate::fabric) type Receive<'a> = dyn FnMut(&Target<'_>, &mut [u8]) -> bool + 'a;
+
+/// Datagrams that have come in one piece, all but the last as long as the first: how the first begins, how long it is, and all of it.
+pub(in crate::fabric) struct Long {
+    pub head: [u8; HEAD_OF_LONG],
+    pub each: usize,
+    pub whole: usize,
+}
+
 /// What carries the datagrams of a process. All calls may come from several threads at a time, but [`receive`](Carrier::receive).
 pub(in crate::fabric) trait Carrier: Send + Sync {
     /// What and where it is, for messages.
@@ -55,7 +84,7 @@ pub(in crate::fabric) trait Carrier: Send + Sync {
     /// The parts can be read.
     unsafe fn send(&self, to: &Spot, parts: &[libc::iovec], ends: &[usize]) -> io::Result<usize>;
     /// Hands over what has come, a batch of it; may there be more? By one thread at a time.
-    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool>;
+    fn receive(&self, with: &mut dyn Taker) -> io::Result<bool>;
     /// Hands over where nobody was when datagrams came.
     fn refusals(&self, with: &mut dyn FnMut(&Spot));
     /// Is readable when something has come, since it was armed.

@@ -21,6 +21,7 @@ use out::Queued;
 
 mod inn;
 pub(super) mod out;
+mod placed;
 #[cfg(all(test, not(any(loom, miri))))]
 mod tests;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use super::carrier::{Carrier, OVERHEAD, Ring, Spot};
+use super::carrier::{Carrier, Long, OVERHEAD, Receive, Ring, Spot, Taker};
 use super::channel::Channel;
 use super::channel::out::Batch;
 use super::flow::NEVER;
@@ -71,6 +71,8 @@ pub(super) struct Counts {
     pub again: AtomicU64,
     pub doubled: AtomicU64,
     pub dropped: AtomicU64,
+    /// Frames whose bytes were received where they belong.
+    pub placed: AtomicU64,
 }
 
 /// Adds one, or more.
@@ -275,11 +277,11 @@ impl Home {
 
     /// What has happened, for who looks for losses.
     pub fn story(&self) -> String {
-        let Counts { strange, sent, again, doubled, dropped } = &self.counts;
-        let [strange, sent, again, doubled, dropped] =
-            [strange, sent, again, doubled, dropped].map(|n| n.load(Ordering::Relaxed));
+        let Counts { strange, sent, again, doubled, dropped, placed } = &self.counts;
+        let [strange, sent, again, doubled, dropped, placed] =
+            [strange, sent, again, doubled, dropped, placed].map(|n| n.load(Ordering::Relaxed));
         format!(
-            "{sent} frames sent, {again} of them again; {doubled} came again, {dropped} too early; {strange} datagrams of strangers"
+            "{sent} frames sent, {again} of them again; {doubled} came again, {dropped} too early, {placed} in place; {strange} datagrams of strangers"
         )
     }
 
@@ -291,7 +293,7 @@ impl Home {
             if self.news.is_full() {
                 break;
             }
-            let got = self.carrier.receive(&mut |datagram| self.take(datagram, &mut touched));
+            let got = self.carrier.receive(&mut Taking { home: self, touched: &mut touched });
             let now = if touched.is_empty() { 0 } else { self.now() };
             touched.drain(..).for_each(|channel| channel.after(now));
             match got {
@@ -303,29 +305,6 @@ impl Home {
                 _ => break,
             }
         }
-    }
-
-    /// What one datagram is for.
-    fn take(&self, datagram: &[u8], touched: &mut Vec<Arc<Channel>>) {
-        if let Some(number) = channel_of(datagram) {
-            let known = self.checks().zip(self.of(number));
-            match known {
-                Some((checks, channel)) if channel.take(datagram, checks) => {
-                    if !touched.iter().any(|one| Arc::ptr_eq(one, &channel)) {
-                        touched.push(channel);
-                    }
-                }
-                _ => {
-                    count(&self.counts.strange, 1);
-                    self.news.add(Came::Damaged);
-                }
-            }
-            return;
-        }
-        self.news.add(match <&[u8; DATAGRAM]>::try_from(datagram) {
-            Ok(whole) => Came::Datagram(Box::new(*whole)),
-            Err(_) => Came::Damaged,
-        });
     }
 
     /// Where nobody was: whoever waits for an answer from there hears of it.
@@ -340,5 +319,53 @@ impl Home {
         for channel in busy {
             channel.is_refused_at(&refused, now);
         }
+    }
+}
+
+/// What comes, by the channels that it is for.
+struct Taking<'a> {
+    home: &'a Home,
+    /// Those that something has come for.
+    touched: &'a mut Vec<Arc<Channel>>,
+}
+
+impl Taking<'_> {
+    /// The channel with this number, and by what its datagrams are known.
+    fn channel(&self, number: u32) -> Option<(&Checks, Arc<Channel>)> {
+        self.home.checks().zip(self.home.of(number))
+    }
+    fn touch(&mut self, channel: Arc<Channel>) {
+        if !self.touched.iter().any(|one| Arc::ptr_eq(one, &channel)) {
+            self.touched.push(channel);
+        }
+    }
+}
+
+impl Taker for Taking<'_> {
+    fn take(&mut self, datagram: &[u8]) {
+        let news = &self.home.news;
+        let Some(number) = channel_of(datagram) else {
+            return news.add(match <&[u8; DATAGRAM]>::try_from(datagram) {
+                Ok(whole) => Came::Datagram(Box::new(*whole)),
+                Err(_) => Came::Damaged,
+            });
+        };
+        match self.channel(number) {
+            Some((checks, channel)) if channel.take(datagram, checks) => self.touch(channel),
+            _ => {
+                count(&self.home.counts.strange, 1);
+                news.add(Came::Damaged);
+            }
+        }
+    }
+
+    fn place(&mut self, long: &Long, receive: &mut Receive<'_>) -> bool {
+        let known = channel_of(&long.head).and_then(|number| self.channel(number));
+        let Some((checks, channel)) = known else { return false };
+        let placed = channel.place(long, checks, receive);
+        if placed {
+            self.touch(channel);
+        }
+        placed
     }
 }

@@ -12,10 +12,12 @@
 //! from strangers, from other jobs, or belongs to an earlier channel of the same two processes, is known for what it is.
 
 use crate::base::key::Checks;
-use crate::fabric::served::frame::{half, word};
+use crate::fabric::served::frame::{HEADER, half, word};
 
 /// Bytes of a head.
 pub(super) const HEAD: usize = 48;
+/// Bytes before those of a long frame, which lies in a datagram by itself: of the datagram's head, and the frame's.
+pub(super) const HEAD_OF_LONG: usize = HEAD + HEADER;
 const MAGIC: u32 = u32::from_le_bytes(*b"FMdg");
 const CHECK_AT: usize = 8;
 /// The flag that an acknowledgement is wanted at once.

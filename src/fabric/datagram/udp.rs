@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::carrier::{BATCH, Carrier, Ring, SPOT, Spot};
+use super::carrier::{BATCH, Carrier, Ring, SPOT, Spot, Taker};
 use crate::base::error::{Code, Result, error};
 use crate::base::lock::lock;
 use crate::base::system::calls::{self, blank};
 use crate::base::system::set_option;
 use crate::fabric::served::port::{Port, native};
+use receiving::{Buffers, Control};
 use rings::Rings;
 
+mod receiving;
 mod rings;
 
 /// Bytes of a datagram at most where a packet could be longer (the loopback's): more of them find room at the receiver, and two are a group.
@@ -22,8 +24,6 @@ const LONGEST: usize = (32 << 10) - 64;
 /// Bytes of a group of datagrams at most, and how many it has: such groups go through the system in one piece. All but the last have one length.
 const GROUP: usize = 65_507;
 const GROUPED: usize = 64;
-/// Groups that are received by one call.
-const RECEIVED: usize = 16;
 /// Bytes of the headers that the network adds: of the internet's, fourth and sixth version, and UDP's.
 const HEADERS: [usize; 2] = [20 + 8, 40 + 8];
 /// Bytes of datagrams for which there is to be room until they are received; the system keeps twice as many, what it adds counted.
@@ -42,58 +42,6 @@ pub struct Udp {
     groups: AtomicBool,
     buffers: Mutex<Buffers>,
     rings: OnceLock<Arc<Rings>>,
-}
-
-/// Words in which the system is told, or tells, how long each datagram of a group is.
-type Control = [u64; 4];
-
-/// Where datagrams are received, each group at its place, as the system is told of it.
-struct Buffers {
-    bytes: Vec<u8>,
-    /// What the messages point to.
-    _parts: Vec<libc::iovec>,
-    control: Vec<Control>,
-    messages: Vec<libc::mmsghdr>,
-}
-
-// SAFETY: what the pointers are to is the structure's own.
-unsafe impl Send for Buffers {}
-
-impl Buffers {
-    fn new() -> Buffers {
-        let mut bytes = vec![0; RECEIVED * PLACE];
-        let part = |at: &mut [u8]| libc::iovec { iov_base: at.as_mut_ptr().cast(), iov_len: PLACE };
-        let parts: Vec<libc::iovec> = bytes.chunks_exact_mut(PLACE).map(part).collect();
-        let control = vec![Control::default(); RECEIVED];
-        let mut messages: Vec<libc::mmsghdr> = vec![blank(); RECEIVED];
-        for (message, part) in messages.iter_mut().zip(&parts) {
-            (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (std::ptr::from_ref(part).cast_mut(), 1);
-        }
-        Buffers { bytes, _parts: parts, control, messages }
-    }
-
-    /// Hands over what has come to a socket, as many groups as there are places; may there be more?
-    fn receive(&mut self, socket: &UdpSocket, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        let Buffers { bytes, control, messages, .. } = self;
-        for (message, words) in messages.iter_mut().zip(control) {
-            if message.msg_hdr.msg_controllen != size_of::<Control>() as _ {
-                message.msg_hdr.msg_control = words.as_mut_ptr().cast();
-                message.msg_hdr.msg_controllen = size_of::<Control>() as _;
-            }
-        }
-        // SAFETY: buffers as long as said, this thread's.
-        let n = unsafe {
-            let (fd, none) = (socket.as_raw_fd(), std::ptr::null_mut());
-            libc::recvmmsg(fd, messages.as_mut_ptr(), RECEIVED as u32, libc::MSG_DONTWAIT, none)
-        };
-        let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
-        for (message, group) in messages[..n].iter().zip(bytes.chunks_exact(PLACE)) {
-            let len = message.msg_len as usize;
-            let each = length_of_each(&message.msg_hdr, len);
-            group[..len].chunks(each).for_each(&mut *with);
-        }
-        Ok(n == RECEIVED)
-    }
 }
 
 impl Udp {
@@ -184,9 +132,6 @@ fn not_sent(e: io::Error) -> io::Result<Not> {
     }
 }
 
-/// Bytes of a place where a group is received.
-const PLACE: usize = 64 << 10;
-
 /// Asks for room for so many bytes: more than the system allows everybody if this process may, otherwise that.
 fn set_room(socket: &UdpSocket, bytes: i32) {
     for (force, option) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
@@ -239,18 +184,6 @@ fn spot_of(at: &libc::sockaddr_storage) -> Option<Spot> {
             }
             _ => None,
         }
-    }
-}
-
-/// How long each datagram of a group is that has come; of one by itself, as long as it is.
-fn length_of_each(message: &libc::msghdr, whole: usize) -> usize {
-    // SAFETY: what the call has filled.
-    unsafe {
-        let first = libc::CMSG_FIRSTHDR(message);
-        if first.is_null() || (*first).cmsg_level != libc::SOL_UDP || (*first).cmsg_type != libc::UDP_GRO {
-            return whole.max(1);
-        }
-        (libc::CMSG_DATA(first).cast::<i32>().read_unaligned().max(1)) as usize
     }
 }
 
@@ -366,7 +299,7 @@ impl Carrier for Udp {
         Ok(sent)
     }
 
-    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    fn receive(&self, with: &mut dyn Taker) -> io::Result<bool> {
         let mut buffers = lock(&self.buffers);
         let mut more = false;
         if let Some(rings) = self.rings.get() {
@@ -402,7 +335,7 @@ impl Carrier for Udp {
         }
     }
     fn bytes(&self) -> usize {
-        lock(&self.buffers).bytes.len()
+        lock(&self.buffers).bytes()
     }
 }
 
@@ -435,7 +368,7 @@ mod tests {
             assert_eq!(send(&one, &two.spot(), &all.iter().map(Vec::as_slice).collect::<Vec<_>>()), all.len());
             let mut came: Vec<Vec<u8>> = Vec::new();
             while came.len() < all.len() {
-                let _ = two.receive(&mut |bytes| came.push(bytes.to_vec()));
+                let _ = two.receive(&mut |bytes: &[u8]| came.push(bytes.to_vec()));
             }
             assert!(came == all);
         }

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::carrier::{Carrier, Ring, Spot};
+use super::carrier::{Carrier, Ring, Spot, Taker};
 use crate::base::clock::now_ns;
 use crate::base::config::Weather;
 use crate::base::error::Result;
@@ -123,7 +123,7 @@ impl Carrier for Weathered {
         Ok(ends.len())
     }
 
-    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    fn receive(&self, with: &mut dyn Taker) -> io::Result<bool> {
         self.send_late();
         self.carrier.receive(with)
     }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -47,6 +48,11 @@ impl Memory {
             return None;
         }
         Some(use_it(place.addr as *mut u8, entry.access))
+    }
+
+    /// The same with memory that a call of the system is to write for a peer.
+    pub fn receive<R>(&self, place: Place, len: usize, receive: impl FnOnce(&Target<'_>) -> R) -> Option<R> {
+        self.reach(place, len, Access::REMOTE_WRITE, |at, _| receive(&Target { at, len, registered: PhantomData }))
     }
 
     /// Writes bytes where a peer wants them. `None`: it may not.
@@ -106,6 +112,24 @@ impl Memory {
                 }
             }
         })
+    }
+}
+
+/// Memory that peers may write, and that stays registered; the program may have unmapped it, which calls of the system tell.
+pub(in crate::fabric) struct Target<'a> {
+    at: *mut u8,
+    len: usize,
+    registered: PhantomData<&'a Memory>,
+}
+
+impl Target<'_> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// A part of it, for a call of the system.
+    pub fn part(&self, from: usize, len: usize) -> libc::iovec {
+        assert!(from.checked_add(len).is_some_and(|end| end <= self.len));
+        libc::iovec { iov_base: self.at.wrapping_add(from).cast(), iov_len: len }
     }
 }
 

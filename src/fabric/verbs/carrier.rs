@@ -17,7 +17,7 @@ use super::queue_pair::{AddressHandle, Depth, QueuePair};
 use super::rings::Rings;
 use crate::base::error::Result;
 use crate::base::lock::lock;
-use crate::fabric::datagram::carrier::{Carrier, OVERHEAD, Ring, SPOT, Spot};
+use crate::fabric::datagram::carrier::{Carrier, OVERHEAD, Ring, SPOT, Spot, Taker};
 use crate::fabric::network::device::{Access, Address, OPAQUE};
 use crate::fabric::network::region::Arena;
 
@@ -203,7 +203,7 @@ impl Carrier for Ud {
         Ok(ends.len())
     }
 
-    fn receive(&self, with: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    fn receive(&self, with: &mut dyn Taker) -> io::Result<bool> {
         let mut wc = [Wc::default(); AT_A_TIME];
         let n = self.queue.poll(&mut wc).map_err(|e| io::Error::other(e.detail().to_owned()))?;
         for c in &wc[..n] {
@@ -223,7 +223,7 @@ impl Carrier for Ud {
             };
             if let Some(at) = at.filter(|_| c.status == wc_status::SUCCESS && len <= self.port.mtu as usize) {
                 // SAFETY: the datagram lies in its place of the arena, which the device has finished with.
-                with(unsafe { std::slice::from_raw_parts(at, len) });
+                with.take(unsafe { std::slice::from_raw_parts(at, len) });
             }
             let _ = match &ring {
                 Some(ring) => ring.post(&self.port, place),

@@ -29,7 +29,7 @@ impl Early {
 }
 
 /// Why a frame is not carried out.
-enum Not {
+pub(super) enum Not {
     /// There is no room for what it asks for now: it comes again.
     Now,
     /// The request used a wrong key.
@@ -49,30 +49,41 @@ impl Channel {
             return true;
         }
         let now = self.home.now();
-        (state.heard_ns, state.refused_ms) = (now, 0);
-        state.asks |= head.asks;
-        if self.hear(state, &head, now).is_err() {
-            self.damaged(state);
-            return true;
-        }
-        if head.frames > 0 && !state.shut {
-            // Whoever has a ring takes nothing of what all others share.
-            if !self.has_ring {
-                self.home.is_heard(&mut state.stretch, now);
-            }
-            match self.take_frames(state, &datagram[HEAD..], &head) {
-                Ok(()) => {}
-                Err(Not::Now) => state.asks = true,
-                Err(Not::Allowed(id)) => self.refuse(state, id),
-                Err(Not::Possible) => self.damaged(state),
-            }
-            state.asks |= state.owed > self.grant() / 4;
-            if state.owed > 0 && state.owed_ns == NEVER && !state.gone {
-                state.owed_ns = now + HELD_NS;
-                self.home.turns.store(0, Ordering::Relaxed);
-            }
+        if self.is_heard(state, &head, now) && head.frames > 0 && !state.shut {
+            let taken = self.take_frames(state, &datagram[HEAD..], &head);
+            self.has_taken(state, taken, now);
         }
         true
+    }
+
+    /// The other end is there, and has acknowledged so much. `false`: that cannot be.
+    pub(super) fn is_heard(&self, state: &mut State, head: &Head, now: u64) -> bool {
+        (state.heard_ns, state.refused_ms) = (now, 0);
+        state.asks |= head.asks;
+        let heard = self.hear(state, head, now).is_ok();
+        if !heard {
+            self.damaged(state);
+        }
+        heard
+    }
+
+    /// What follows when frames were taken, or not.
+    pub(super) fn has_taken(&self, state: &mut State, taken: Result<(), Not>, now: u64) {
+        // Whoever has a ring takes nothing of what all others share.
+        if !self.has_ring {
+            self.home.is_heard(&mut state.stretch, now);
+        }
+        match taken {
+            Ok(()) => {}
+            Err(Not::Now) => state.asks = true,
+            Err(Not::Allowed(id)) => self.refuse(state, id),
+            Err(Not::Possible) => self.damaged(state),
+        }
+        state.asks |= state.owed > self.grant() / 4;
+        if state.owed > 0 && state.owed_ns == NEVER && !state.gone {
+            state.owed_ns = now + HELD_NS;
+            self.home.turns.store(0, Ordering::Relaxed);
+        }
     }
 
     /// What follows when all datagrams that have come are taken.
@@ -166,7 +177,7 @@ impl Channel {
     }
 
     /// Carries out those that came early, as far as their turn has come.
-    fn take_early(&self, state: &mut State) -> Result<(), Not> {
+    pub(super) fn take_early(&self, state: &mut State) -> Result<(), Not> {
         while state.inn.has_next() && !state.gone {
             let seq = state.inn.applied() + 1;
             let Some(early) = state.rare().early.remove(&seq) else { return Err(Not::Possible) };
@@ -219,9 +230,14 @@ impl Channel {
             Kind::Refused => self.fail(state, Status::Refused, libc::EACCES),
             Kind::Over | Kind::Append => return Err(Not::Possible),
         }
-        state.inn.apply();
-        state.owed = state.owed.saturating_add(body.len() as u32 + OVERHEAD);
+        self.is_applied(state, body.len());
         Ok(())
+    }
+
+    /// The next frame, with so many bytes, is carried out.
+    pub(super) fn is_applied(&self, state: &mut State, len: usize) {
+        state.inn.apply();
+        state.owed = state.owed.saturating_add(len as u32 + OVERHEAD);
     }
 
     /// Makes an answer, if there is room for one.

@@ -82,14 +82,17 @@ impl Queued {
         let from = (seq - self.first) as usize * room;
         (from, (self.header.follows() - from).min(room))
     }
-    /// The header of one of its frames.
+    /// The header of one of its frames; of a write its number is the bytes that follow in others.
     fn header_of(&self, seq: u64, (from, len): (usize, usize)) -> Header {
         let is_last = seq + 1 == self.first + u64::from(self.frames);
         let mut header = self.header;
         match header.kind {
-            Kind::WriteWithNumber if !is_last => (header.kind, header.number) = (Kind::Write, 0),
+            Kind::WriteWithNumber if !is_last => header.kind = Kind::Write,
             Kind::Read | Kind::Add | Kind::Swap => return header,
             _ => {}
+        }
+        if header.kind == Kind::Write {
+            header.number = (self.header.follows() - from - len) as u32;
         }
         (header.len, header.asks) = (len as u32, header.asks && is_last);
         header.addr = header.addr.wrapping_add(from as u64);

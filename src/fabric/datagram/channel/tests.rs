@@ -22,14 +22,14 @@ fn udp() -> Box<dyn Carrier> {
 }
 
 /// A process with one channel, and words that its peer may reach.
-struct End {
-    home: Arc<Home>,
-    channel: Arc<Channel>,
+pub(super) struct End {
+    pub home: Arc<Home>,
+    pub channel: Arc<Channel>,
     memory: Vec<AtomicU64>,
     registered: Box<dyn Registration>,
     last: u64,
-    over: u64,
-    failed: Option<Completion>,
+    pub over: u64,
+    pub failed: Option<Completion>,
 }
 
 const WORDS: usize = 64 << 10;
@@ -53,14 +53,28 @@ impl End {
         let registered = registered.expect("registered");
         End { home, channel, memory: words, registered, last: 0, over: 0, failed: None }
     }
-    fn place(&self, word: usize) -> Place {
+    pub fn place(&self, word: usize) -> Place {
         Place { addr: self.memory.as_ptr() as u64 + 8 * word as u64, rkey: self.registered.rkey() }
     }
-    fn word(&self, at: usize) -> u64 {
+    pub fn word(&self, at: usize) -> u64 {
         self.memory[at].load(Ordering::Relaxed)
     }
+    /// Memory that peers may reach, which the program has unmapped but for its first page: where it is, and its key.
+    pub fn unmapped(&self, len: usize) -> (u64, Box<dyn Registration>) {
+        let page = crate::fabric::shm::region::page_size();
+        let (all, access) = (libc::PROT_READ | libc::PROT_WRITE, Access::REMOTE_WRITE | Access::MAY_GO);
+        // SAFETY: pages of the test's own; as good as unmapped, but nobody else gets them.
+        let (at, registered) = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let at = libc::mmap(std::ptr::null_mut(), len, all, flags, -1, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            assert_eq!(libc::mprotect(at.byte_add(page), len - page, libc::PROT_NONE), 0);
+            (at, self.home.memory.clone().register(at.cast(), len, access))
+        };
+        (at as u64, registered.expect("registered"))
+    }
     /// Posts, if there is room.
-    fn post(&mut self, what: What, data: Data<'_>, to: Place, signaled: bool) -> bool {
+    pub fn post(&mut self, what: What, data: Data<'_>, to: Place, signaled: bool) -> bool {
         let request = Request { id: self.last + 1, what, data, to, signaled, later: false };
         // SAFETY: the memory of these tests lives longer than what is under way.
         let posted = unsafe { self.channel.post(&request) }.expect("it takes requests");
@@ -79,7 +93,7 @@ impl End {
     }
 }
 
-fn pair(weather: Option<Weather>) -> [End; 2] {
+pub(super) fn pair(weather: Option<Weather>) -> [End; 2] {
     pair_with([false; 2], weather)
 }
 
@@ -95,7 +109,7 @@ fn pair_with(rings: [bool; 2], weather: Option<Weather>) -> [End; 2] {
     ends
 }
 
-fn until(ends: &mut [End], mut done: impl FnMut(&[End]) -> bool) {
+pub(super) fn until(ends: &mut [End], mut done: impl FnMut(&[End]) -> bool) {
     let since = Instant::now();
     while !done(ends) {
         ends.iter_mut().for_each(End::turn);
