@@ -138,8 +138,15 @@ impl Net {
     pub fn find(&self, address: &[u8; ADDRESS_MOST]) -> Result<u64> {
         let mut found = u64::MAX;
         let av = self.av.ptr();
-        // SAFETY: the address is as long as this provider's are, and the place writable.
-        let n = unsafe { ((*(*av).ops).insert)(av, address.as_ptr().cast(), 1, &mut found, 0, std::ptr::null_mut()) };
+        let mut insert = || {
+            // SAFETY: the address is as long as this provider's are, and the place writable.
+            unsafe { ((*(*av).ops).insert)(av, address.as_ptr().cast(), 1, &mut found, 0, std::ptr::null_mut()) }
+        };
+        // None, if the provider is taking it from a packet of the peer's at this moment (rxd): then it has it.
+        let n = match insert() {
+            0 => insert(),
+            n => n,
+        };
         if n != 1 {
             let why = if n < 0 { self.lib().explain(n) } else { "it is no address of this provider".into() };
             return Err(error!(Code::System, "an address of a peer over {} (fi_av_insert): {why}", self.offer));
