@@ -40,8 +40,8 @@ pub(in crate::fabric) trait Ring: Send + Sync {
 pub(in crate::fabric) trait Taker {
     /// This one.
     fn take(&mut self, datagram: &[u8]);
-    /// Has the bytes of long ones received where they belong by calling `receive`, or not at all: whether all have come there, and their heads.
-    /// `false`: they are to be received whole.
+    /// Has long ones received where they belong, by calling `receive` once. `true`: they are dealt with, received or lost. `false`: it was not
+    /// called, and they are to be taken whole.
     fn place(&mut self, _long: &Long, _receive: &mut Receive<'_>) -> bool {
         false
     }
@@ -53,10 +53,15 @@ impl<F: FnMut(&[u8])> Taker for F {
     }
 }
 
-/// Receives what a [`Long`] announces.
+/// Receives what a [`Long`] announces: the heads of the datagrams side by side, and what follows each of them, one behind the other. Have all
+/// come?
 pub(in crate::fabric) type Receive<'a> = dyn FnMut(&Target<'_>, &mut [u8]) -> bool + 'a;
 
-/// Datagrams that have come in one piece, all but the last as long as the first: how the first begins, how long it is, and all of it.
+/// Datagrams that go, or come, in one piece, at most.
+pub(in crate::fabric) const GROUPED: usize = 64;
+
+/// Datagrams that have come in one piece, [`GROUPED`] at most, all but the last as long as the first: how the first begins, how long it is, and
+/// all of it.
 pub(in crate::fabric) struct Long {
     pub head: [u8; HEAD_OF_LONG],
     pub each: usize,

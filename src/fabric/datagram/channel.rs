@@ -149,6 +149,10 @@ impl State {
     fn asks_something(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| !rare.asked.is_empty())
     }
+    /// Is it to be looked now and then whether something goes on: for an answer, or for room to give one to what has come early?
+    fn looks(&self) -> bool {
+        self.asks_something() || self.inn.has_next()
+    }
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -215,7 +219,8 @@ impl Channel {
             }
             let waits = state.asked_ns <= now;
             if waits {
-                state.asked_ns = now + ASKS_NS;
+                self.goes_on(state, now);
+                state.asked_ns = if state.looks() { now + ASKS_NS } else { NEVER };
             }
             let pays = state.owed_ns <= now || all && state.owed_ns != NEVER;
             let lets_go = state.held_ns <= now || all && state.held_ns != NEVER;

@@ -59,6 +59,10 @@ impl Bounded {
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
+    #[cfg(test)]
+    pub fn room(&self) -> usize {
+        self.most - self.taken()
+    }
 }
 
 /// How often something happened.
@@ -66,7 +70,7 @@ impl Bounded {
 pub(super) struct Counts {
     /// Datagrams with a wrong check, or of no channel.
     pub strange: AtomicU64,
-    /// Frames sent, sent again, that had come before, and that came too early to be kept.
+    /// Frames sent, sent again, that had come before, and that came too early to be kept or could not be received.
     pub sent: AtomicU64,
     pub again: AtomicU64,
     pub doubled: AtomicU64,
@@ -281,7 +285,7 @@ impl Home {
         let [strange, sent, again, doubled, dropped, placed] =
             [strange, sent, again, doubled, dropped, placed].map(|n| n.load(Ordering::Relaxed));
         format!(
-            "{sent} frames sent, {again} of them again; {doubled} came again, {dropped} too early, {placed} in place; {strange} datagrams of strangers"
+            "{sent} frames sent, {again} of them again; {doubled} came again, {dropped} lost here, {placed} in place; {strange} datagrams of strangers"
         )
     }
 
@@ -362,10 +366,9 @@ impl Taker for Taking<'_> {
     fn place(&mut self, long: &Long, receive: &mut Receive<'_>) -> bool {
         let known = channel_of(&long.head).and_then(|number| self.channel(number));
         let Some((checks, channel)) = known else { return false };
-        let placed = channel.place(long, checks, receive);
-        if placed {
-            self.touch(channel);
-        }
-        placed
+        let Some(others) = channel.place(long, checks, receive) else { return false };
+        self.touch(channel);
+        others.chunks(long.each).for_each(|datagram| self.take(datagram));
+        true
     }
 }

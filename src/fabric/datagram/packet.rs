@@ -12,7 +12,7 @@
 //! from strangers, from other jobs, or belongs to an earlier channel of the same two processes, is known for what it is.
 
 use crate::base::key::Checks;
-use crate::fabric::served::frame::{HEADER, half, word};
+use crate::fabric::served::frame::{HEADER, Header, Kind, half, word};
 
 /// Bytes of a head.
 pub(super) const HEAD: usize = 48;
@@ -34,6 +34,18 @@ pub(super) struct Head {
     pub covered: u16,
     pub asks: bool,
     pub frames: u8,
+}
+
+/// Of a datagram that brings a part of a long write by itself: how many bytes of that are in it and in those behind, as far as it says.
+pub(super) fn of_long_write(begins: &[u8]) -> Option<usize> {
+    let header = begins.get(HEAD..)?.first_chunk::<HEADER>().and_then(Header::decode)?;
+    let follows = match header.kind {
+        Kind::Write => header.number as usize,
+        Kind::WriteWithNumber => 0,
+        _ => return None,
+    };
+    let is_alone = begins[47] == 1 && half(begins, 44) as u16 == HEADER as u16;
+    is_alone.then_some(header.len as usize + follows)
 }
 
 /// Is this a datagram of a channel? And of which?

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::carrier::{BATCH, Carrier, Ring, SPOT, Spot, Taker};
+use super::carrier::{BATCH, Carrier, GROUPED, Ring, SPOT, Spot, Taker};
 use crate::base::error::{Code, Result, error};
 use crate::base::lock::lock;
 use crate::base::system::calls::{self, blank};
@@ -21,9 +21,8 @@ mod rings;
 
 /// Bytes of a datagram at most where a packet could be longer (the loopback's): more of them find room at the receiver, and two are a group.
 const LONGEST: usize = (32 << 10) - 64;
-/// Bytes of a group of datagrams at most, and how many it has: such groups go through the system in one piece. All but the last have one length.
+/// Bytes of a group of datagrams at most: they go through the system in one piece. All but the last have one length.
 const GROUP: usize = 65_507;
-const GROUPED: usize = 64;
 /// Bytes of the headers that the network adds: of the internet's, fourth and sixth version, and UDP's.
 const HEADERS: [usize; 2] = [20 + 8, 40 + 8];
 /// Bytes of datagrams for which there is to be room until they are received; the system keeps twice as many, what it adds counted.

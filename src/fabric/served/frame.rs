@@ -61,6 +61,7 @@ pub(in crate::fabric) struct Header {
     pub asks: bool,
     pub len: u32,
     pub rkey: u32,
+    /// Of a write by datagrams, the bytes of it that follow in other frames.
     pub number: u32,
     pub addr: u64,
     /// Number of the request.

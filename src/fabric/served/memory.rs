@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -52,7 +51,7 @@ impl Memory {
 
     /// The same with memory that a call of the system is to write for a peer.
     pub fn receive<R>(&self, place: Place, len: usize, receive: impl FnOnce(&Target<'_>) -> R) -> Option<R> {
-        self.reach(place, len, Access::REMOTE_WRITE, |at, _| receive(&Target { at, len, registered: PhantomData }))
+        self.reach(place, len, Access::REMOTE_WRITE, |at, _| receive(&Target { at, len, memory: self }))
     }
 
     /// Writes bytes where a peer wants them. `None`: it may not.
@@ -119,7 +118,7 @@ impl Memory {
 pub(in crate::fabric) struct Target<'a> {
     at: *mut u8,
     len: usize,
-    registered: PhantomData<&'a Memory>,
+    memory: &'a Memory,
 }
 
 impl Target<'_> {
@@ -130,6 +129,11 @@ impl Target<'_> {
     pub fn part(&self, from: usize, len: usize) -> libc::iovec {
         assert!(from.checked_add(len).is_some_and(|end| end <= self.len));
         libc::iovec { iov_base: self.at.wrapping_add(from).cast(), iov_len: len }
+    }
+    /// Reads back what was written there. `None`: it cannot be read.
+    pub fn read(&self, from: usize, into: &mut [u8]) -> Option<()> {
+        let part = self.part(from, into.len());
+        self.memory.read_unsure(part.iov_base.cast(), into)
     }
 }
 

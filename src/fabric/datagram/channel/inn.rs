@@ -75,7 +75,10 @@ impl Channel {
         }
         match taken {
             Ok(()) => {}
-            Err(Not::Now) => state.asks = true,
+            Err(Not::Now) => {
+                state.asks = true;
+                self.asks_for_words(state, now);
+            }
             Err(Not::Allowed(id)) => self.refuse(state, id),
             Err(Not::Possible) => self.damaged(state),
         }
@@ -174,6 +177,14 @@ impl Channel {
             }
         }
         Ok(())
+    }
+
+    /// Carries out what came early, has its turn, and found no room for an answer then.
+    pub(super) fn goes_on(&self, state: &mut State, now: u64) {
+        if state.inn.has_next() {
+            let taken = self.take_early(state);
+            self.has_taken(state, taken, now);
+        }
     }
 
     /// Carries out those that came early, as far as their turn has come.
@@ -290,7 +301,7 @@ impl Channel {
         if first.got == whole {
             state.rare().asked.pop_front();
             self.home.requests.give_back(1);
-            if !state.asks_something() {
+            if !state.looks() {
                 state.asked_ns = NEVER;
             }
             state.tidy();

@@ -432,7 +432,7 @@ impl Channel {
 
     /// As long as something is asked for and nothing is under way a word is asked for now and then.
     pub(super) fn asks_for_words(&self, state: &mut State, now: u64) {
-        if !state.asks_something() {
+        if !state.looks() {
             state.asked_ns = NEVER;
         } else if state.asked_ns == NEVER {
             state.asked_ns = now + ASKS_NS;

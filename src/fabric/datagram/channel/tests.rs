@@ -247,7 +247,7 @@ fn who_has_a_ring_has_room() {
 }
 
 /// An end, and a socket that says to it what it likes, as if it was the other end: number 9, token 11.
-fn with_a_liar() -> (End, Box<dyn Carrier>) {
+pub(super) fn with_a_liar() -> (End, Box<dyn Carrier>) {
     let (end, liar) = (End::new(udp()), udp());
     let name = Name { number: 9, token: 11 };
     end.channel.connect(&super::end(&liar.spot(), name, 4096, 0)).expect("connected");
@@ -267,7 +267,7 @@ fn say(liar: &dyn Carrier, to: &End, head: Head, token: u64, key: &[u8], behind:
     unsafe { liar.send(&to.home.carrier.spot(), &[part], &[1]) }.expect("sent");
 }
 
-fn bare() -> Head {
+pub(super) fn bare() -> Head {
     Head { to: 0, first: 0, acked: 0, kept: 0, granted: 1 << 20, covered: 0, asks: false, frames: 0 }
 }
 
@@ -351,6 +351,23 @@ fn early_frames_have_a_bound() {
     assert!((512 << 10..=1 << 20).contains(&taken), "{taken}");
     end.channel.break_off().expect("broken off");
     assert_eq!(end.home.early.taken(), 0);
+}
+
+/// A read that comes early, and has its turn when there is no room for answers, is answered when there is.
+#[test]
+fn what_came_early_waits_for_room_for_its_answer() {
+    let (mut end, liar) = with_a_liar();
+    let (token, place) = (end.channel.name.token, end.place(0));
+    let read = Header { len: 8, rkey: place.rkey, addr: place.addr, ..Header::bare(Kind::Read, 2) }.encode();
+    let all = end.home.answers.room();
+    assert!(end.home.answers.take(all));
+    say(&*liar, &end, Head { first: 2, frames: 1, ..bare() }, token, b"the job's", &read);
+    until(std::slice::from_mut(&mut end), |ends| lock(&ends[0].channel.state).inn.kept() == 0b10);
+    say(&*liar, &end, Head { first: 1, frames: 1, ..bare() }, token, b"the job's", &write_of(place, 5));
+    until(std::slice::from_mut(&mut end), |ends| lock(&ends[0].channel.state).inn.applied() == 1);
+    end.home.answers.give_back(all);
+    until(std::slice::from_mut(&mut end), |ends| lock(&ends[0].channel.state).inn.applied() == 2);
+    assert_eq!((end.home.answers.taken(), end.home.early.taken()), (1, 0));
 }
 
 #[test]

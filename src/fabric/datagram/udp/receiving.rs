@@ -4,18 +4,19 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-use super::GROUPED;
 use crate::base::system::calls::blank;
-use crate::fabric::datagram::carrier::{Long, Taker};
-use crate::fabric::datagram::packet::HEAD_OF_LONG;
+use crate::fabric::datagram::carrier::{GROUPED, Long, Taker};
+use crate::fabric::datagram::packet::{HEAD_OF_LONG, of_long_write};
 use crate::fabric::served::memory::Target;
 
-/// Groups that are received by one call.
+/// Groups that are received by one call; and those that are received where they belong before their senders hear of it.
 const RECEIVED: usize = 16;
+const PLACED: usize = 4;
 /// Bytes of a place where a group is received.
 const PLACE: usize = 64 << 10;
-/// From so many bytes on it pays to look first where a group belongs; and so often this is looked at after the last that was so long.
+/// From so many bytes on it pays to look first where a group belongs.
 const LONG: usize = 4 << 10;
+/// So often it is looked at where the next group belongs after one of a long write.
 const LOOKS: u32 = 32;
 
 /// Words in which the system is told, or tells, how long each datagram of a group is.
@@ -28,8 +29,9 @@ pub(super) struct Buffers {
     _parts: Vec<libc::iovec>,
     control: Vec<Control>,
     messages: Vec<libc::mmsghdr>,
-    /// How often it is still to be looked whether the next is long.
+    /// How often it is still to be looked where the next belongs; and whether there was memory where that could not be received.
     looks: u32,
+    fails: bool,
 }
 
 // SAFETY: what the pointers are to is the structure's own.
@@ -45,7 +47,7 @@ impl Buffers {
         for (message, part) in messages.iter_mut().zip(&parts) {
             (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (std::ptr::from_ref(part).cast_mut(), 1);
         }
-        Buffers { bytes, _parts: parts, control, messages, looks: 0 }
+        Buffers { bytes, _parts: parts, control, messages, looks: 0, fails: false }
     }
 
     /// Bytes that it takes.
@@ -53,20 +55,14 @@ impl Buffers {
         self.bytes.len()
     }
 
-    /// Hands over what has come to a socket, as many groups as there are places; may there be more?
+    /// Hands over what has come to a socket, some groups; may there be more?
     pub fn receive(&mut self, socket: &UdpSocket, with: &mut dyn Taker) -> io::Result<bool> {
-        let mut placed = 0;
-        while self.looks > 0 {
-            match self.place(socket, with) {
-                Ok(true) => placed += 1,
-                Ok(false) => break,
-                Err(e) => return if placed > 0 { Ok(false) } else { Err(e) },
-            }
-            if placed == RECEIVED {
-                return Ok(true);
+        for _ in 0..PLACED {
+            if self.looks == 0 || !self.place(socket, with)? {
+                return self.take(socket, with);
             }
         }
-        self.take(socket, with)
+        Ok(true)
     }
 
     /// Receives the next group where it belongs, if it is long and that can be told.
@@ -74,17 +70,21 @@ impl Buffers {
         let mut head = [0; HEAD_OF_LONG];
         let (each, whole) = look(socket, &mut head)?;
         self.looks -= 1;
-        if whole < LONG || whole.div_ceil(each) > GROUPED {
+        if whole < LONG || whole.div_ceil(each) > GROUPED || !is_long(&head) {
             return Ok(false);
         }
-        let mut all = true;
+        let mut received = Ok(());
         let placed = with.place(&Long { head, each, whole }, &mut |target, heads| {
-            all = receive_there(socket, target, heads, each).is_ok_and(|n| n == whole);
-            all
+            received = receive_there(socket, target, heads, each);
+            received.is_ok()
         });
-        if placed {
-            // What could not be received there comes again, and is taken otherwise.
-            self.looks = if all { LOOKS } else { 0 };
+        match received {
+            Ok(()) if placed => self.looks = LOOKS,
+            Ok(()) => {}
+            // It is lost; when it comes again it is taken, and whoever wrote there hears why that cannot be.
+            Err(e) if e.raw_os_error() == Some(libc::EFAULT) => (self.looks, self.fails) = (0, true),
+            // Something else was told, and it is still there.
+            Err(e) => return Err(e),
         }
         Ok(placed)
     }
@@ -107,7 +107,7 @@ impl Buffers {
         for (message, group) in messages[..n].iter().zip(bytes.chunks_exact(PLACE)) {
             let len = message.msg_len as usize;
             let each = length_of_each(&message.msg_hdr, len);
-            if len >= LONG {
+            if len >= LONG && is_long(group) && !self.fails {
                 self.looks = LOOKS;
             }
             group[..len].chunks(each).for_each(|datagram| with.take(datagram));
@@ -116,11 +116,16 @@ impl Buffers {
     }
 }
 
+/// Does a group that begins like this belong to one long write?
+fn is_long(begins: &[u8]) -> bool {
+    of_long_write(begins).is_some_and(|bytes| bytes >= LONG)
+}
+
 /// The first bytes of the next group, which stays; how long each of its datagrams is, and all of it.
 fn look(socket: &UdpSocket, head: &mut [u8; HEAD_OF_LONG]) -> io::Result<(usize, usize)> {
     let mut part = libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: head.len() };
     let mut control = Control::default();
-    let mut message = blank::<libc::mmsghdr>().msg_hdr;
+    let mut message = blank::<libc::msghdr>();
     (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of::<Control>() as _;
@@ -132,7 +137,7 @@ fn look(socket: &UdpSocket, head: &mut [u8; HEAD_OF_LONG]) -> io::Result<(usize,
 }
 
 /// Receives a group: the heads of its datagrams, and what follows them, one after the other.
-fn receive_there(socket: &UdpSocket, target: &Target<'_>, heads: &mut [u8], each: usize) -> io::Result<usize> {
+fn receive_there(socket: &UdpSocket, target: &Target<'_>, heads: &mut [u8], each: usize) -> io::Result<()> {
     let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; 2 * GROUPED];
     let (mut n, mut from) = (0, 0);
     for head in heads.chunks_exact_mut(HEAD_OF_LONG) {
@@ -141,11 +146,13 @@ fn receive_there(socket: &UdpSocket, target: &Target<'_>, heads: &mut [u8], each
         parts[n + 1] = target.part(from, len);
         (n, from) = (n + 2, from + len);
     }
-    let mut message = blank::<libc::mmsghdr>().msg_hdr;
+    let mut message = blank::<libc::msghdr>();
     (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), n as _);
-    // SAFETY: parts of what is this thread's, and of what peers may write.
+    // SAFETY: parts of the heads, and of memory that peers may write as long as the target lives; if nothing is mapped there the system says so.
     let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
-    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+    let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+    let whole = heads.len() + target.len();
+    if got == whole { Ok(()) } else { Err(io::Error::other("another group than that which was looked at")) }
 }
 
 /// How long each datagram of a group is that has come; of one by itself, as long as it is.
