@@ -17,7 +17,7 @@ def broadcasts(loss):
     # long call takes seconds.
     tuned = f'{bench_them} tune-coll {options} --iterations {1 if loss else 2} --blocks 6 --sizes {",".join(BCAST_BLOCKS)} >/tmp/tuned && grep ^export /tmp/tuned && eval "$(grep ^export /tmp/tuned)"'
     starts = [
-        f'{bench_them} bcast {options} --iterations {calls} --blocks {blocks} --sizes {sizes} --forms {",".join(BCAST_WAYS[1:])}'
+        f'{bench_them} bcast {options} --patience 300 --iterations {calls} --blocks {blocks} --sizes {sizes} --forms {",".join(BCAST_WAYS[1:])}'
         for sizes, (calls, blocks, starts) in BCAST_BLOCKS.items()
         for _ in range(starts)
     ]
@@ -28,10 +28,11 @@ def broadcasts(loss):
         raise Missing((done.stdout + done.stderr)[-300:])
     times = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in map(str.split, done.stdout.splitlines()):
-        # A size, then least and median of each.
+        # A size, then least and median of each; or that it "stood still".
         if row[1:2] in (["KB"], ["MB"]) and len(row) > 2 * len(BCAST_WAYS) + 2:
             for n, way in enumerate(BCAST_WAYS):
-                times[" ".join(row[:2])][way].append(float(row[3 + 2 * n]))
+                median = row[3 + 2 * n]
+                times[" ".join(row[:2])][way].append(float("inf" if median == "still" else median))
     if not times:
         raise Missing((done.stdout + done.stderr)[-300:])
     begins = {way.lower(): int(share) for way, share in re.findall(r"^export FMPL_COLL_FAR_BCAST_(\w+)=(\d+)", done.stdout, re.M)}
