@@ -69,21 +69,25 @@ BESIDE = [
     ("allreduce", "8 KB", "allreduce of 8 KB on 4 nodes", FOUR, 0.9),
 ]
 for name, label, what, options, limit in BESIDE:
-    for network in "tcp", f"ofi:{NETWORK}":
 
-        @line("reach", f"{what} over {network} on this machine, beside the best MPI over TCP", f"<= {limit}")
-        def _(network=network, name=name, label=label, options=options, limit=limit):
-            ratio, text = beside_best(together(over_tcp(network, *options)[name, label]))
-            return text, ratio <= limit
+    # What runs over TCP by itself.
+    @line("reach", f"{what} over tcp on this machine, beside the best MPI over TCP", f"<= {limit}")
+    def _(name=name, label=label, options=options, limit=limit):
+        ratio, text = beside_best(together(over_tcp("tcp", *options)[name, label]))
+        return text, ratio <= limit
+
+    # What does not: a library stands between, and a stranger's way to the same sockets is compared with it.
+    @line("reach", f"{what} over ofi:{NETWORK} on this machine, beside the best MPI over TCP", "none")
+    def _(name=name, label=label, options=options):
+        return beside_best(together(over_tcp(f"ofi:{NETWORK}", *options)[name, label]))[1], None
 
     # Two providers cannot be compared by what goes through them: ours takes the library that the other takes.
-    @line("reach", f"{what} over ofi:{NETWORK} on this machine, beside Open MPI 4 and 5 through the same library", f"<= {limit}")
-    def _(name=name, label=label, options=options, limit=limit):
+    @line("reach", f"{what} over ofi:{NETWORK} on this machine, beside Open MPI 4 and 5 through the same library", "none")
+    def _(name=name, label=label, options=options):
         _, *through = over_tcp(f"ofi:{NETWORK}", *options)[name, label]
-        found = [beside_best(run) for run in through]
-        if not found:
+        if not through:
             raise Missing("no Open MPI goes through it")
-        return ", ".join(text for _, text in found), max(ratio for ratio, _ in found) <= limit
+        return ", ".join(beside_best(run)[1] for run in through), None
 
 
 def fi_pingpong(size, turns=1000):
