@@ -220,7 +220,8 @@ impl Channel {
             let waits = state.asked_ns <= now;
             if waits {
                 self.goes_on(state, now);
-                state.asked_ns = if state.looks() { now + ASKS_NS } else { NEVER };
+                state.asked_ns = NEVER;
+                self.asks_for_words(state, now);
             }
             let pays = state.owed_ns <= now || all && state.owed_ns != NEVER;
             let lets_go = state.held_ns <= now || all && state.held_ns != NEVER;

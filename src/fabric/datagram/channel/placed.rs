@@ -96,12 +96,14 @@ impl Channel {
                 }
             }
         })?;
-        let now = self.home.now();
+        let (now, mut taken) = (self.home.now(), Ok(()));
         for (head, header) in &came {
-            if state.shut || !self.is_heard(state, head, now) {
+            if taken.is_err() || !self.is_heard(state, head, now) {
                 break;
             }
-            let taken = self.is_placed(state, head, header);
+            taken = self.is_placed(state, head, header);
+        }
+        if !came.is_empty() {
             self.has_taken(state, taken, now);
         }
         Some(others)

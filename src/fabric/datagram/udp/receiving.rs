@@ -70,7 +70,7 @@ impl Buffers {
         let mut head = [0; HEAD_OF_LONG];
         let (each, whole) = look(socket, &mut head)?;
         self.looks -= 1;
-        if whole < LONG || whole.div_ceil(each) > GROUPED || !is_long(&head) {
+        if whole.div_ceil(each) > GROUPED || !is_long(&head, whole) {
             return Ok(false);
         }
         let mut received = Ok(());
@@ -107,7 +107,7 @@ impl Buffers {
         for (message, group) in messages[..n].iter().zip(bytes.chunks_exact(PLACE)) {
             let len = message.msg_len as usize;
             let each = length_of_each(&message.msg_hdr, len);
-            if len >= LONG && is_long(group) && !self.fails {
+            if is_long(group, len) && !self.fails {
                 self.looks = LOOKS;
             }
             group[..len].chunks(each).for_each(|datagram| with.take(datagram));
@@ -116,9 +116,9 @@ impl Buffers {
     }
 }
 
-/// Does a group that begins like this belong to one long write?
-fn is_long(begins: &[u8]) -> bool {
-    of_long_write(begins).is_some_and(|bytes| bytes >= LONG)
+/// Does it pay to look where a group of so many bytes belongs, since all of it may be of one write?
+fn is_long(begins: &[u8], whole: usize) -> bool {
+    whole >= LONG && of_long_write(begins).is_some_and(|bytes| bytes >= LONG)
 }
 
 /// The first bytes of the next group, which stays; how long each of its datagrams is, and all of it.
