@@ -53,6 +53,6 @@ for loss in 0, 2:
             # What is chosen and the way that it goes by are the same calls, so together they say how long that way takes.
             taken = statistics.median(of["fmpl"] + of[by]) if of.get("fmpl") else math.inf
             ratio = taken / min(taken, *(middle[way] for way in BCAST_WAYS if way != by))
-            each = ", ".join(f"{way} {time:.0f}" for way, time in middle.items())
-            found.append((ratio, f"{size} by {by} {ratio:.2f} (ms: {each}; {len(of['fmpl'])} blocks)"))
+            each = ", ".join(f"{way} {time:.0f} to {max(of.get(way) or [math.inf]):.0f}" for way, time in middle.items())
+            found.append((ratio, f"{size} by {by} {ratio:.2f} (ms, median to longest: {each}; {len(of['fmpl'])} blocks)"))
         return "; ".join(text for _, text in found), max(ratio for ratio, _ in found) <= 1.1
