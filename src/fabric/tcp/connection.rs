@@ -23,7 +23,7 @@ use crate::fabric::served::held_back::HeldBack;
 use crate::fabric::served::port::Reached;
 pub(super) use inn::Buffer;
 use inn::{Asked, In};
-use out::{Out, Part, iov};
+use out::{IDLE_MOST, LONG, Out, Part, idle_before, iov};
 
 mod inn;
 mod out;
@@ -291,8 +291,16 @@ impl Pair for Connection {
         if signaled {
             out.asked = id;
         }
-        let mut bytes = [0; 2 * HEADER + RECORD_MOST];
+        let mut bytes = [0; (2 + IDLE_MOST) * HEADER + RECORD_MOST];
         let mut n = self.owed_goes_along(&mut bytes);
+        if let Data::Pieces([first, ..]) = data
+            && len >= LONG
+        {
+            for _ in 0..idle_before(first.addr, n + HEADER) {
+                bytes[n..][..HEADER].copy_from_slice(&Header::bare(Kind::Over, 0).encode());
+                n += HEADER;
+            }
+        }
         bytes[n..][..HEADER].copy_from_slice(&header.encode());
         n += HEADER;
         match data {

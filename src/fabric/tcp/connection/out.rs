@@ -7,13 +7,29 @@ use std::sync::atomic::Ordering;
 use super::{Connection, code_of};
 use crate::base::lock::lock;
 use crate::fabric::network::device::Completion;
-use crate::fabric::served::frame::Name;
+use crate::fabric::served::frame::{HEADER, Name};
 use crate::fabric::tcp::socket;
 
 /// Bytes of records that are held back at most until something else goes.
 const HELD: usize = 8 << 10;
 /// Parts of what is queued that leave by one call.
 const PARTS: usize = 16;
+
+/// A write of so many bytes is long: how they are copied is most of what it takes.
+pub(super) const LONG: usize = 16 << 10;
+/// The instruction by which the system copies (`rep movsb`) is slow where what it writes lies less than a line behind what it reads, by the lower
+/// bits of their addresses: it reads each line that it writes then, which takes twice as long where another core has it.
+const ALIKE: u64 = 4096;
+const LINE: u64 = 64;
+/// Frames that say nothing in front of a write at most.
+pub(super) const IDLE_MOST: usize = (LINE as usize).div_ceil(HEADER);
+
+/// How many frames that say nothing go in front of a write whose bytes lie here at `at`, with `front` bytes before them. Where all that was sent
+/// before has come, the system puts what it is given at once at the beginning of a page.
+pub(super) fn idle_before(at: u64, front: usize) -> usize {
+    let lies_behind = |idle: usize| ((front + idle * HEADER) as u64).wrapping_sub(at) % ALIKE;
+    (0..IDLE_MOST).find(|idle| !(1..LINE).contains(&lies_behind(*idle))).unwrap_or(IDLE_MOST)
+}
 
 /// What the socket has not taken.
 #[derive(Debug)]

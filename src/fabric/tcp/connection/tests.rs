@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::super::greeting::Greeting;
 use super::super::network::Tcp;
+use super::out::{IDLE_MOST, idle_before};
 use crate::base::config::Congestion;
 use crate::fabric::network::device::{
     Access, Completion, Data, Device, DeviceError, Pair, Place, Request, Status, What,
@@ -69,6 +70,19 @@ fn write(device: &Tcp, pair: &dyn Pair, id: u64) {
     let request = Request { id, what: What::Write, data: Data::Record(&[3; 8]), to, signaled: true, later: false };
     // SAFETY: a record is copied.
     until(device, || unsafe { pair.post(&request) }.expect("it takes requests").then_some(()));
+}
+
+#[test]
+fn long_writes_are_not_put_less_than_a_line_behind_where_they_lie() {
+    for front in [HEADER, 2 * HEADER] {
+        for at in 0..8192 {
+            let idle = idle_before(at, front);
+            let behind = ((front + idle * HEADER) as u64).wrapping_sub(at) % 4096;
+            assert!(idle <= IDLE_MOST && !(1..64).contains(&behind), "{at}, {front}: {idle}");
+            let before = (front as u64).wrapping_sub(at) % 4096;
+            assert!((1..64).contains(&before) || idle == 0, "{at}, {front}: none is needed");
+        }
+    }
 }
 
 #[test]
