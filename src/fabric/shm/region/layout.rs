@@ -3,7 +3,7 @@
 use super::*;
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 40;
+pub const LAYOUT_VERSION: u32 = 41;
 
 /// Where the owner's pulse is, a word: see [`pulse`](super::super::pulse). A region of before it has 0 there, which is no pulse.
 pub const PULSE_AT: u64 = 2048;
