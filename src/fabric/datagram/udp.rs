@@ -14,7 +14,7 @@ use crate::base::system::calls::{self, blank};
 use crate::base::system::set_option;
 use crate::fabric::served::port::{Port, native};
 use receiving::{Buffers, Control};
-use rings::Rings;
+use rings::{Look, Rings};
 
 mod receiving;
 mod rings;
@@ -300,13 +300,26 @@ impl Carrier for Udp {
 
     fn receive(&self, with: &mut dyn Taker) -> io::Result<bool> {
         let mut buffers = lock(&self.buffers);
-        let mut more = false;
-        if let Some(rings) = self.rings.get() {
-            for socket in rings.with_something() {
-                more |= buffers.receive(&socket, with).unwrap_or(false);
+        let Some(rings) = self.rings.get() else { return buffers.receive(&self.socket, with) };
+        let (mut more, mut look) = (false, Look::Everywhere);
+        if let Some(lively) = rings.lively() {
+            let came = buffers.receive(&lively, with);
+            more = came.as_ref().is_ok_and(|more| *more);
+            match rings.turn(came.is_ok()) {
+                Some(next) => look = next,
+                None => return Ok(more),
             }
         }
-        Ok(buffers.receive(&self.socket, with)? || more)
+        if look != Look::Shared {
+            for socket in rings.with_something() {
+                more |= buffers.receive(&socket, with).unwrap_or(false);
+                rings.is_lively(&socket);
+            }
+        }
+        if look != Look::Rings {
+            more |= buffers.receive(&self.socket, with)?;
+        }
+        Ok(more)
     }
 
     fn refusals(&self, with: &mut dyn FnMut(&Spot)) {

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{has_groups, room_of, set_room, spot};
 use crate::base::error::{Error, Result};
@@ -14,12 +15,25 @@ use crate::fabric::datagram::carrier::{OVERHEAD, Ring, SLOTS, SLOTS_BESIDE, Spot
 
 /// Rings that are asked at a time what has come.
 const AT_A_TIME: usize = 16;
+/// So often as something comes to the ring to which it came last, the others are looked at once.
+const TURNS: u32 = 4;
 
 /// All of a process.
 #[derive(Debug)]
 pub(super) struct Rings {
     ready: Epoll,
     all: Mutex<All>,
+    /// To which something has come last.
+    lively: Mutex<Weak<UdpSocket>>,
+    turns: AtomicU32,
+}
+
+/// Where is looked at a turn, behind the ring to which something has come last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Rings,
+    Shared,
+    Everywhere,
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +46,24 @@ impl Rings {
     /// None yet.
     pub fn new() -> Result<Arc<Rings>> {
         let ready = Epoll::new().map_err(|_| Error::system("a descriptor for rings of datagrams (epoll)"))?;
-        Ok(Arc::new(Rings { ready, all: Mutex::default() }))
+        Ok(Arc::new(Rings { ready, all: Mutex::default(), lively: Mutex::default(), turns: AtomicU32::new(0) }))
+    }
+    /// The one to which something has come last, if there is one: the next may well come there.
+    pub fn lively(&self) -> Option<Arc<UdpSocket>> {
+        lock(&self.lively).upgrade()
+    }
+    pub fn is_lively(&self, socket: &Arc<UdpSocket>) {
+        *lock(&self.lively) = Arc::downgrade(socket);
+    }
+    /// Where else is to be looked now, after something has come to the lively one, or nothing. Of each of these two there are few calls of the
+    /// system, and nobody waits for more than some turns.
+    pub fn turn(&self, came: bool) -> Option<Look> {
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        match came {
+            true => turn.is_multiple_of(TURNS).then_some(Look::Everywhere),
+            false if turn.is_multiple_of(2) => Some(Look::Rings),
+            false => Some(Look::Shared),
+        }
     }
     /// Is readable when something has come to one of them.
     pub fn fd(&self) -> std::os::fd::RawFd {
