@@ -8,6 +8,7 @@
 //! | `epoll` | which of many descriptors have something |
 //! | `exec`, `process` | starting processes, how they end, and leaving none behind |
 //! | `signals` | signals that are read instead of interrupting anything |
+//! | `unshared` | descriptors that a forked child does not keep |
 
 pub(crate) mod calls;
 pub mod cpus;
@@ -15,6 +16,7 @@ pub(crate) mod epoll;
 pub(crate) mod exec;
 pub mod process;
 pub(crate) mod signals;
+pub(crate) mod unshared;
 
 use core::ffi::{CStr, c_int};
 use std::fs::File;

@@ -10,6 +10,7 @@ use crate::base::config::{self, Config, Connect, PretendedNodes};
 use crate::base::error::{Code, Error, Result, error};
 use crate::base::log::{self, Level, tell};
 use crate::base::processor::Processor;
+use crate::base::system::unshared;
 use crate::base::topology::Topology;
 #[cfg(feature = "trace")]
 use crate::base::trace;
@@ -168,6 +169,7 @@ extern "C" fn in_forked_child() {
     // The child has the parent's mappings but is not the parent: every call gets an error from here on.
     if !ENDPOINT.swap(std::ptr::null_mut(), Ordering::AcqRel).is_null() {
         FORKED.store(true, Ordering::Relaxed);
+        unshared::close_all();
     }
 }
 

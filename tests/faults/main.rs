@@ -5,7 +5,7 @@
 //! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind; a rank that executes another program |
 //! | `late` | a peer stopped for longer than every time-out, before first contact, in traffic, in collective calls, in global memory: the job goes on |
 //! | `moments` | SIGKILL at any moment from `exec` to the end of finalize, in every stage of init: each survivor is told |
-//! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
+//! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init; a child that outlives its parent |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
 //! | `between` | a rank killed on another node, links and connections that break, a fork, wrong names, a whole kernel lost (`tests/rig/across`) |
 //! | `forged` | datagrams of a stranger on another node: said again, altered, made up |
@@ -48,6 +48,7 @@ const TESTS: &[Test] = &[
     ("a_stopped_receiver_gets_its_message", stop::receiver_stopped),
     ("a_stopped_sender_has_sent", stop::sender_stopped),
     ("a_forked_child_gets_an_error", stop::forked),
+    ("a_forked_child_does_not_hide_the_end_of_its_parent", stop::child_left),
     ("a_cycle_of_waits_is_a_deadlock", stall::cycles),
     ("a_deadlock_can_end_its_waits", stall::aborted),
     ("a_long_wait_says_for_whom", stall::long_wait),
@@ -101,6 +102,7 @@ const BODIES: &[Body] = &[
     ("stops as receiver", stop::stops_as_receiver),
     ("stops as sender", stop::stops_as_sender),
     ("forks", stop::forks),
+    ("leaves a child", stop::leaves_a_child),
     ("waits in a cycle", stall::waits_in_a_cycle),
     ("waits in a late cycle", stall::waits_in_a_late_cycle),
     ("waits long", stall::waits_long),

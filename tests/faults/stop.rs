@@ -1,6 +1,7 @@
-use crate::ranks::Job;
 use crate::ranks::bytes::{check, message};
 use crate::ranks::calls::*;
+use crate::ranks::{Job, complaints, said, story};
+use fmpl::launch::embedded::Nodes;
 
 fn stop_myself() {
     // SAFETY: no memory.
@@ -184,4 +185,43 @@ pub fn forks() {
 
 pub fn forked() {
     Job::new(2, "forks").run();
+}
+
+/// Rank 1 ends, and has a forked child that lives on, with all its descriptors.
+pub fn leaves_a_child() {
+    init(8);
+    let mut got = [0; 8];
+    if rank() == 0 {
+        let pid = hear_pid(1);
+        send(&got, 1, 0);
+        fails(try_recv(&mut got, 1, 1), PEER);
+        println!("told");
+        fails(try_finalize(), PEER);
+        // SAFETY: no memory; nobody has waited for it, so the number is still its own.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        return;
+    }
+    tell_pid(0);
+    // SAFETY: the child makes one system call, until it is killed with the job.
+    while unsafe { libc::fork() } == 0 {
+        // SAFETY: as above.
+        unsafe { libc::pause() };
+    }
+    recv(&mut got, 0, 0);
+    if std::env::var("ENDS").unwrap() == "killed" {
+        // SAFETY: no memory.
+        unsafe { libc::raise(libc::SIGKILL) };
+    }
+    use std::os::unix::process::CommandExt;
+    panic!("{}", std::process::Command::new("sleep").arg("1000").exec());
+}
+
+pub fn child_left() {
+    for (nodes, ends) in [(1, "killed"), (1, "executes"), (2, "killed"), (2, "executes")] {
+        let job =
+            Job::new(2, "leaves a child").settings("FMPL_NETWORK=tcp").env("ENDS", ends).nodes(Nodes::Blocks(nodes));
+        let outcome = job.seconds(40).keep_going().outcome();
+        let told = said(&outcome, 0).contains("told");
+        assert!(told, "{nodes} nodes, {ends}: {}\n{}", story(&outcome), complaints(&outcome));
+    }
 }

@@ -9,6 +9,7 @@ use super::{cma, pulse, socket};
 use crate::base::atomics::{AtomicBool, Ordering};
 use crate::base::bytes::{Bytes, Room};
 use crate::base::log::{Level, tell};
+use crate::base::system::unshared::Unshared;
 
 /// Another rank of this node.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ unsafe impl Sync for Lending {}
 /// A connection that stays open as long as both know each other.
 #[derive(Debug)]
 struct Line {
-    fd: OwnedFd,
+    fd: Unshared<OwnedFd>,
     /// The peer will keep it too. (Who greets may give up, and then closes it.)
     kept: bool,
 }
@@ -195,7 +196,7 @@ impl Peer {
     ) -> std::io::Result<()> {
         let mut lines = self.lines();
         watch(fd.as_fd())?;
-        lines.push(Line { fd, kept });
+        lines.push(Line { fd: Unshared::new(fd), kept });
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use super::home::Home;
 use super::socket;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::lock;
+use crate::base::system::unshared::Unshared;
 use crate::fabric::network::device::{Change, Completion, Data, End, Pair, Piece, RECORD_MOST, Request, Status, What};
 use crate::fabric::network::link::PIECES;
 use crate::fabric::served::frame::{HEADER, Header, Kind, Name};
@@ -39,7 +40,7 @@ pub(super) struct Connection {
     home: Arc<Home>,
     name: Name,
     /// The socket, once it is known.
-    socket: OnceLock<OwnedFd>,
+    socket: OnceLock<Unshared<OwnedFd>>,
     /// Who has dialled.
     caller: OnceLock<Name>,
     out: Mutex<Out>,
@@ -100,7 +101,7 @@ impl Connection {
     }
 
     fn fd(&self) -> Option<RawFd> {
-        self.socket.get().map(AsRawFd::as_raw_fd)
+        self.socket.get().map(|socket| socket.as_raw_fd())
     }
     fn is_own(&self, other: Name) -> bool {
         other == self.name
@@ -124,7 +125,8 @@ impl Connection {
     /// This is the socket from now on.
     fn has(&self, socket: OwnedFd) -> bool {
         let fd = socket.as_raw_fd();
-        self.socket.set(socket).is_ok() && self.home.watch.add(fd, u64::from(self.name.number), false).is_ok()
+        self.socket.set(Unshared::new(socket)).is_ok()
+            && self.home.watch.add(fd, u64::from(self.name.number), false).is_ok()
     }
 
     fn dial(&self, out: &mut Out, to: SocketAddr, other: Name) -> io::Result<()> {
@@ -371,7 +373,7 @@ impl Pair for Connection {
         lock(&self.inn).stop();
         if let Some(socket) = self.socket.get() {
             self.home.watch.remove(socket.as_raw_fd());
-            crate::base::system::shutdown(socket, libc::SHUT_RDWR);
+            crate::base::system::shutdown(&**socket, libc::SHUT_RDWR);
         }
         self.speaks.store(true, Ordering::Release);
         Ok(())

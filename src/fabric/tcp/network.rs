@@ -20,6 +20,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 use crate::base::lock::lock;
 use crate::base::system::epoll::Event;
+use crate::base::system::unshared::Unshared;
 use crate::base::system::{self, poll_for};
 use crate::fabric::network::device::{
     Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair, Registrar,
@@ -70,7 +71,7 @@ pub struct Tcp {
     home: Arc<Home>,
     domain: Arc<Domain>,
     datagrams: UdpSocket,
-    calls: TcpListener,
+    calls: Unshared<TcpListener>,
     strangers: Mutex<Vec<Stranger>>,
     /// No calls are taken for now.
     is_deaf: AtomicBool,
@@ -107,7 +108,7 @@ impl Tcp {
             home: Arc::new(home),
             domain,
             datagrams,
-            calls,
+            calls: Unshared::new(calls),
             strangers: Mutex::default(),
             is_deaf: AtomicBool::new(false),
             last: AtomicU32::new(0),
