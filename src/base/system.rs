@@ -288,9 +288,10 @@ pub(crate) fn user() -> u32 {
     calls::geteuid()
 }
 
-/// Does the terminal listen to this process?
+/// Does the terminal listen to this process? One that is not its session's has no foreground, and listens to all.
 pub(crate) fn in_foreground() -> bool {
-    calls::tcgetpgrp(libc::STDIN_FILENO) == calls::getpgrp()
+    let group = calls::tcgetpgrp(libc::STDIN_FILENO);
+    group < 0 || group == calls::getpgrp()
 }
 
 /// Ticks of a second, in which the kernel counts the time of processors.

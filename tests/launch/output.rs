@@ -111,35 +111,42 @@ fn read_until(person: &mut std::fs::File, text: &str) -> String {
     String::from_utf8_lossy(&shown).into_owned()
 }
 
-#[test]
-fn rank_0_reads_the_terminal_and_ctrl_c_ends_the_job() {
-    let Some((mut person, programs)) = terminal() else {
-        return crate::skip::skip("no terminal can be made (/dev/ptmx, /dev/pts)");
-    };
+/// `fmpl run` with standard input, output and error at the programs' side of a terminal, in a session of its own, of which that is the
+/// controlling terminal or not.
+fn at_terminal(programs: &OwnedFd, controlling: bool, args: &[&str]) -> std::process::Child {
     let mut c = crate::fmpl();
-    c.args([
-        "run",
-        "-n",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        "echo pid $$ .; read line; echo rank $PMI_RANK has \"<$line>\"; sleep 1000",
-    ]);
     let side = || Stdio::from(programs.try_clone().unwrap());
-    c.stdin(side()).stdout(side()).stderr(side());
+    c.arg("run").args(args).stdin(side()).stdout(side()).stderr(side());
     let fd = programs.as_raw_fd();
     let take_terminal = move || {
         // SAFETY: system calls without memory, on a descriptor that is open until exec.
         unsafe {
             libc::setsid();
-            libc::ioctl(fd, libc::TIOCSCTTY, 0);
+            if controlling {
+                libc::ioctl(fd, libc::TIOCSCTTY, 0);
+            }
         }
         Ok(())
     };
     // SAFETY: the closure makes two system calls and nothing else.
-    let mut job = unsafe { c.pre_exec(take_terminal) }.spawn().unwrap();
-    drop(c);
+    unsafe { c.pre_exec(take_terminal) }.spawn().unwrap()
+}
+
+/// A [`terminal`], or the test is skipped.
+macro_rules! terminal_or_skip {
+    () => {
+        match terminal() {
+            Some(both) => both,
+            None => return crate::skip::skip("no terminal can be made (/dev/ptmx, /dev/pts)"),
+        }
+    };
+}
+
+#[test]
+fn rank_0_reads_the_terminal_and_ctrl_c_ends_the_job() {
+    let (mut person, programs) = terminal_or_skip!();
+    let script = "echo pid $$ .; read line; echo rank $PMI_RANK has \"<$line>\"; sleep 1000";
+    let mut job = at_terminal(&programs, true, &["-n", "2", "--", "sh", "-c", script]);
     let mut shown = read_until(&mut person, "rank 1 has <>");
     person.write_all(b"typed by hand\n").unwrap();
     shown += &read_until(&mut person, "rank 0 has <typed by hand>");
@@ -150,4 +157,16 @@ fn rank_0_reads_the_terminal_and_ctrl_c_ends_the_job() {
     read_until(&mut person, "Interrupt: ending ranks 0-1");
     assert_eq!(job.wait().unwrap().code(), Some(130));
     assert_gone(&pids);
+}
+
+/// As under `su -c` and `setsid`, where the terminal minds no groups.
+#[test]
+fn rank_0_reads_a_terminal_that_is_not_its_sessions() {
+    let (mut person, programs) = terminal_or_skip!();
+    let mut job =
+        at_terminal(&programs, false, &["--timeout", "40", "-n", "2", "--", "sh", "-c", "read l; echo \"<$l>\""]);
+    person.write_all(b"typed by hand\n").unwrap();
+    assert_eq!(job.wait().unwrap().code(), Some(0));
+    drop(programs);
+    read_until(&mut person, "<typed by hand>");
 }
