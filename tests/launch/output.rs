@@ -170,3 +170,19 @@ fn rank_0_reads_a_terminal_that_is_not_its_sessions() {
     drop(programs);
     read_until(&mut person, "<typed by hand>");
 }
+
+#[test]
+fn ranks_print_on_a_terminal_that_stops_the_background() {
+    let (mut person, programs) = terminal_or_skip!();
+    // SAFETY: a terminal of the test's, and a structure that the first call fills.
+    unsafe {
+        let mut modes: libc::termios = std::mem::zeroed();
+        assert_eq!(libc::tcgetattr(programs.as_raw_fd(), &mut modes), 0);
+        modes.c_lflag |= libc::TOSTOP;
+        assert_eq!(libc::tcsetattr(programs.as_raw_fd(), libc::TCSANOW, &modes), 0);
+    }
+    let mut job = at_terminal(&programs, true, &["--timeout", "40", "-n", "2", "--", "sh", "-c", "echo said"]);
+    assert_eq!(job.wait().unwrap().code(), Some(0));
+    drop(programs);
+    read_until(&mut person, "said");
+}

@@ -174,6 +174,8 @@ fn prepare(s: &Start, parent: i32, stdio: [RawFd; 3], wdir: Option<&CStr>) -> St
         }
         // Rust programs ignore SIGPIPE, and exec would hand that on.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        // It is in no terminal's foreground, and may print there all the same, also where that stops others (`stty tostop`).
+        libc::signal(libc::SIGTTOU, libc::SIG_IGN);
         libc::pthread_sigmask(libc::SIG_SETMASK, &s.blocked, std::ptr::null_mut());
         if s.held {
             // A debugger that is no ancestor needs to be allowed, where Yama restricts it. Elsewhere this is an error, and no matter.
