@@ -19,9 +19,12 @@ pub(crate) mod signals;
 pub(crate) mod unshared;
 
 use core::ffi::{CStr, c_int};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use super::atomics::AtomicU32;
 use super::run::Run;
@@ -281,6 +284,21 @@ pub fn signal(pid: i32, signal: c_int) {
 pub fn fifo(path: &CStr) -> Result<()> {
     // SAFETY: a text with a NUL.
     check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }).map(drop)
+}
+
+/// A new directory of this user's alone in the place for temporary files: its name begins so, and nobody else has it. (The number of a process is
+/// had again by others, soon in containers.) The error names the place.
+pub fn temporary(begins: &str) -> Result<PathBuf> {
+    let place = std::env::temp_dir();
+    let failed = |e: Error| Error::new(e.kind(), format!("{}: {e}", place.display()));
+    let name = place.join(format!("{begins}-XXXXXX"));
+    let mut name = exec::text(name.as_os_str()).map_err(failed)?.into_bytes_with_nul();
+    // SAFETY: a text with a NUL, whose last letters are replaced.
+    if unsafe { libc::mkdtemp(name.as_mut_ptr().cast()) }.is_null() {
+        return Err(failed(Error::last_os_error()));
+    }
+    name.pop();
+    Ok(OsString::from_vec(name).into())
 }
 
 /// Whom this process acts for.

@@ -30,6 +30,7 @@ const TESTS: &[Test] = &[
     ("daemons_hand_the_numbers_on", stats::through_daemons),
     ("the_numbers_can_be_had_in_json", stats::in_json),
     ("there_are_numbers_of_a_rank_that_dies", stats::of_the_dead),
+    ("numbers_are_left_where_nobody_else_leaves_any", stats::in_a_place_of_their_own),
     ("a_job_is_seen_from_without", top::sees),
     ("there_is_nothing_to_see", top::of_nothing),
     ("it_ends_with_the_job", top::to_the_end),

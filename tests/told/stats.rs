@@ -99,3 +99,28 @@ pub fn of_the_dead() {
     assert_eq!(rows.len(), 2, "{text}");
     assert!(rows[1].contains("of moments before its end: died of signal 9"), "{text}");
 }
+
+/// A launcher that was killed has left a directory behind, and the next one has its number, as in containers; or there is no place at all.
+pub fn in_a_place_of_their_own() {
+    let place = std::env::temp_dir().join(format!("fmpl-told-place-{}", std::process::id()));
+    std::fs::create_dir(&place).unwrap();
+    let run = |temporary: &Path, before: &str, agent: &str| {
+        let script = format!("{before} exec \"$0\" run {agent} -n 1 --stats true");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_fmpl")]).env("TMPDIR", temporary);
+        let output = command.output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = run(&place, "mkdir $TMPDIR/fmpl-stats-$$;", "");
+    assert!(code == 0 && text.contains("never joined the job"), "{code} {text}");
+    // Of a daemon nobody knows the number beforehand.
+    let (code, text) = run(
+        &place,
+        "for n in $(seq $$ $(($$ + 500))); do mkdir $TMPDIR/fmpl-stats-$n; done;",
+        "--launch-agent 'env -u' -H a",
+    );
+    assert!(code == 0 && text.contains("never joined the job"), "{code} {text}");
+    std::fs::remove_dir_all(&place).unwrap();
+    let (code, text) = run(&place, "", "");
+    assert!(code == 1 && text.contains(&format!("{}", place.display())), "{code} {text}");
+}

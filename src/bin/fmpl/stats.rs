@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use fmpl::WayTaken;
@@ -20,9 +19,7 @@ pub struct Place(PathBuf);
 impl Place {
     /// A directory that only this user can write to.
     pub fn new() -> io::Result<Place> {
-        let at = std::env::temp_dir().join(format!("fmpl-stats-{}", std::process::id()));
-        fs::DirBuilder::new().mode(0o700).create(&at)?;
-        Ok(Place(at))
+        fmpl::base::system::temporary("fmpl-stats").map(Place)
     }
 
     /// Its path.

@@ -1,10 +1,10 @@
 //! What the ranks of this machine have counted, for the launcher's table (`fmpl run --stats`): they leave it in files here, and the daemon
 //! says it above when they have ended.
 
+use crate::base::system;
 use crate::launch::embedded::Refused;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// A longer file is none of a rank's numbers.
@@ -15,11 +15,8 @@ pub(super) struct Numbers(PathBuf);
 
 impl Numbers {
     pub(super) fn new() -> Result<Numbers, Refused> {
-        let at = std::env::temp_dir().join(format!("fmpl-stats-{}", std::process::id()));
-        match fs::DirBuilder::new().mode(0o700).create(&at) {
-            Ok(()) => Ok(Numbers(at)),
-            Err(e) => Err(Refused { code: 1, text: format!("a directory for the numbers, {}: {e}", at.display()) }),
-        }
+        let refused = |e| Refused { code: 1, text: format!("a directory for the numbers: {e}") };
+        system::temporary("fmpl-stats").map(Numbers).map_err(refused)
     }
 
     pub(super) fn dir(&self) -> &Path {

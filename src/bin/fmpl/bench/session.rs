@@ -44,9 +44,7 @@ pub struct Scratch(pub PathBuf);
 impl Scratch {
     /// A new directory in the system's place for temporary files.
     pub fn new() -> Result<Scratch, String> {
-        let path = std::env::temp_dir().join(format!("fmpl-bench-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok(Scratch(path))
+        system::temporary("fmpl-bench").map(Scratch).map_err(|e| e.to_string())
     }
 }
 
