@@ -10,7 +10,7 @@ mod ways;
 use std::path::PathBuf;
 
 use crate::base::copying::Loop;
-use crate::base::error::{Code, Result, error};
+use crate::base::error::{Code, Error, Result, error};
 use crate::base::log::Level;
 use crate::base::tuning::{self, Distance, Given};
 pub use table::Config;
@@ -191,16 +191,17 @@ impl Config {
     pub fn from_environment() -> Result<Config> {
         let mut config = Config::default();
         for s in settings() {
-            if let Ok(value) = std::env::var(s.name) {
-                config.set(s, &value)?;
+            if let Some(value) = std::env::var_os(s.name) {
+                // What is no text is no value that there is.
+                let text = value.to_str().ok_or_else(|| refused(s, &value.to_string_lossy()))?;
+                config.set(s, text)?;
             }
         }
         Ok(config)
     }
 
     fn set(&mut self, setting: &Setting, value: &str) -> Result<()> {
-        (setting.set)(self, value.trim())
-            .ok_or_else(|| error!(Code::Setting, "{}={value}: possible values: {}", setting.name, setting.values))
+        (setting.set)(self, value.trim()).ok_or_else(|| refused(setting, value))
     }
 
     /// Variables in the environment that look like settings and are none.
@@ -216,6 +217,11 @@ impl Config {
             })
             .collect()
     }
+}
+
+#[cold]
+fn refused(setting: &Setting, value: &str) -> Error {
+    error!(Code::Setting, "{}={value}: possible values: {}", setting.name, setting.values)
 }
 
 /// Says of a variable that looks like a setting that it is none, and which was meant, if one is like it.

@@ -45,7 +45,8 @@ impl Node {
             *to = pair[0] << 4 | pair[1];
         }
         let space = |name: &str| std::fs::metadata(format!("/proc/self/ns/{name}")).map_or(0, |m| m.ino());
-        let pretended = match std::env::var("FMPL_NODE").ok().filter(|v| !v.trim().is_empty()) {
+        let pretended = std::env::var_os("FMPL_NODE").map(|v| v.to_string_lossy().into_owned());
+        let pretended = match pretended.filter(|v| !v.trim().is_empty()) {
             None => None,
             Some(text) => Some(text.trim().parse().map_err(|_| {
                 error!(Code::Setting, "FMPL_NODE={text}: possible values: the number of a pretended node, 0 or more")

@@ -1,6 +1,8 @@
 //! What `fmpl info` and `fmpl doctor` say, to people and to programs.
 
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -69,4 +71,21 @@ fn nobody_reads_to_the_end() {
     info.stderr.take().expect("a pipe").read_to_string(&mut said).expect("a text");
     info.wait().expect("its end");
     assert_eq!(said, "");
+}
+
+/// What the doctor has found of this name: how bad it is, and what it is.
+fn found(doctor: &mut Command, name: &str) -> (String, String) {
+    let output = doctor.args(["doctor", "--json"]).output().expect("it starts");
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    let findings = all["findings"].as_array().expect("findings");
+    let it = findings.iter().find(|f| f["name"] == name).unwrap_or_else(|| panic!("{all}"));
+    let word = |key: &str| it[key].as_str().expect("a text").to_owned();
+    (word("level"), word("found") + ", " + &word("costs"))
+}
+
+#[test]
+fn a_setting_that_is_no_text_is_not_passed_over() {
+    let mut doctor = Command::new(built_command());
+    let (level, said) = found(doctor.env("FMPL_WAIT", OsStr::from_bytes(b"bl\xffck")), "settings");
+    assert!(level == "problem" && said.contains("FMPL_WAIT=bl\u{fffd}ck: possible values: spin"), "{level}: {said}");
 }
