@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -88,4 +89,41 @@ fn a_setting_that_is_no_text_is_not_passed_over() {
     let mut doctor = Command::new(built_command());
     let (level, said) = found(doctor.env("FMPL_WAIT", OsStr::from_bytes(b"bl\xffck")), "settings");
     assert!(level == "problem" && said.contains("FMPL_WAIT=bl\u{fffd}ck: possible values: spin"), "{level}: {said}");
+}
+
+/// Refuses a system call from here on, and in what is executed.
+fn refuse(call: libc::c_long) -> std::io::Result<()> {
+    let step = |code: u32, k, jf| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+    let mut steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32, 1),
+        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0),
+        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+    ];
+    let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: numbers, and a program of four steps.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0
+    };
+    if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// In a sandbox of before Linux 5.3.
+#[test]
+fn without_descriptors_of_processes_no_job_starts_and_the_doctor_says_so() {
+    let sandboxed = || {
+        let mut command = Command::new(built_command());
+        // SAFETY: between fork and exec there are two system calls, and no memory but the stack.
+        unsafe { command.pre_exec(|| refuse(libc::SYS_pidfd_open)) };
+        command
+    };
+    let (level, said) = found(&mut sandboxed(), "death notices (pidfd)");
+    assert!(
+        level == "problem" && said.contains("pidfd_open") && said.contains("fmpl run starts no job"),
+        "{level}: {said}"
+    );
+    let job = sandboxed().args(["run", "-n", "1", "true"]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&job.stderr);
+    assert!(job.status.code() == Some(1) && said.contains("a sandbox that allows the call"), "{said}");
 }

@@ -79,7 +79,8 @@ impl Process {
             Err(e) => {
                 kill_group(pid, libc::SIGKILL);
                 reap(pid);
-                Err(Error::new(e.kind(), format!("pidfd_open (Linux 5.3 or newer is needed): {e}")))
+                let needed = "Linux 5.3 or later is needed, and a sandbox that allows the call";
+                Err(Error::new(e.kind(), format!("pidfd_open ({needed}): {e}")))
             }
         }
     }
