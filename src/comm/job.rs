@@ -12,6 +12,7 @@ use crate::comm::{awaiting, shared_window, stats};
 use crate::fabric::areas;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
+use crate::launch;
 use crate::launch::find::How;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
@@ -222,7 +223,7 @@ pub fn abort(code: i32) -> ! {
             stats::end(ep);
             ep.launch.abort(code)
         }
-        Err(_) => std::process::exit(code),
+        Err(_) => std::process::exit(launch::told(code)),
     }
 }
 

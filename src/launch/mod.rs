@@ -388,8 +388,7 @@ impl Launch {
 
     /// Asks the launcher to end the whole job with this exit code; does not return.
     pub fn abort(&self, code: i32) -> ! {
-        // Of an exit code the system keeps eight bits: a multiple of 256 would say that all went well.
-        let code = if code != 0 && code & 0xff == 0 { 1 } else { code };
+        let code = told(code);
         if !self.is_alone() {
             // It knows its launcher best, and ends what is no rank of ours, too.
             if let Some(mpi) = mpi::active() {
@@ -432,6 +431,11 @@ impl Launch {
             None => Err(error!(Code::Launch, "rank {} has left its job (finalize)", self.rank)),
         }
     }
+}
+
+/// The exit code of an aborted job. The system keeps eight bits: a multiple of 256 would say that all went well.
+pub(crate) fn told(code: i32) -> i32 {
+    if code != 0 && code & 0xff == 0 { 1 } else { code }
 }
 
 /// The key of a job of so many ranks whose launcher's connections are its own, from what rank 0 has drawn.

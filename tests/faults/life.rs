@@ -124,6 +124,17 @@ pub fn receives_last() {
     after_finalize();
 }
 
+/// A process that is in no job ends with the code, of which the system keeps eight bits.
+pub fn aborts_outside() {
+    fmpl_abort(std::env::var("CODE").unwrap().parse().unwrap());
+}
+
+pub fn aborted_outside() {
+    for (code, kept) in [(3, 3), (512, 1), (256 + 7, 7)] {
+        assert_eq!(Job::new(1, "aborts outside").env("CODE", code).outcome().ends, [End::Exit(kept)], "{code}");
+    }
+}
+
 /// A job of one, started by nobody.
 pub fn is_alone() {
     init(4);

@@ -50,6 +50,9 @@ fn abort_ends_the_job_with_its_code() {
     // Whose eight bits say that all went well.
     let r = run(&["-n", "3", "--", &place(), "10", "512"]);
     assert_eq!(r.code, 1, "{}", r.err);
+    // The same said by an MPI.
+    let r = bash("2", &[], "ask \"$hello\"; [ $PMI_RANK = 1 ] || ask 'cmd=abort exitcode=256'; sleep 20");
+    assert_eq!(r.code, 1, "{}", r.err);
 }
 
 #[test]
