@@ -119,6 +119,17 @@ fn many_ranks_start_from_a_shell_with_few_descriptors() {
     assert!(r.out.lines().count() == 80 && r.out.lines().all(|l| l == "64"), "ranks have the user's limit: {}", r.out);
 }
 
+/// The library's own threads, and ranks, have theirs anyway.
+#[test]
+fn the_command_does_with_little_stack() {
+    for words in ["-n 1 true : -n 1 true", "--launch-agent 'env -u' -H a:1,b:1 true", "-n 2 --tag-output --stats true"]
+    {
+        let job = format!("ulimit -s 96; exec timeout 60 {} run {words}", env!("CARGO_BIN_EXE_fmpl"));
+        let r = ran(Command::new("sh").args(["-c", &job]).output().unwrap());
+        assert_eq!(r.code, 0, "{words}: {}", r.err);
+    }
+}
+
 #[test]
 fn the_spellings_of_mpirun_are_understood() {
     let print = "echo $PMI_RANK/$PMI_SIZE $A $B $C";

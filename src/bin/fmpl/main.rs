@@ -110,19 +110,36 @@ fn name_lost_output() {
     }));
 }
 
+/// Bytes of stack that reading a command line, or describing it, takes at most: more than the first thread of a process may have (`ulimit -s`).
+const STACK: usize = 1 << 20;
+
+/// Does it with so much, where there can be a further thread.
+fn with_room<T: Send>(work: impl Fn() -> T + Sync) -> T {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, &work);
+        worker.map_or_else(|_| work(), |worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn read() -> Result<Command, ExitCode> {
+    let mut words: Vec<_> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|w| w == "run") {
+        let ours = run::spelled(words.split_off(2)).map_err(|text| run::refused(2, &text))?;
+        words.extend(ours);
+    }
+    Ok(Cli::try_parse_from(words).unwrap_or_else(|e| refuse(e)).command)
+}
+
 fn main() -> ExitCode {
     name_lost_output();
-    let mut words: Vec<_> = std::env::args_os().collect();
+    let words: Vec<_> = std::env::args_os().collect();
     if words.get(1).is_some_and(|w| w == bench::PART) {
         return bench::part(&words[2..]);
     }
-    if words.get(1).is_some_and(|w| w == "run") {
-        match run::spelled(words.split_off(2)) {
-            Ok(ours) => words.extend(ours),
-            Err(text) => return run::refused(2, &text),
-        }
-    }
-    let command = Cli::try_parse_from(words).unwrap_or_else(|e| refuse(e)).command;
+    let command = match with_room(read) {
+        Ok(command) => command,
+        Err(code) => return code,
+    };
     if matches!(command, Command::Info { memory: None, .. } | Command::Model(_) | Command::Doctor { .. }) {
         fmpl::base::system::end_with_reader();
     }
@@ -153,6 +170,6 @@ fn main() -> ExitCode {
         Command::Doctor { json } => doctor::main(json),
         Command::Tune(terms) => bench::tune::main(&terms),
         Command::Trace(o) => trace::main(&o),
-        Command::Install(o) => install::main(&o),
+        Command::Install(o) => with_room(|| install::main(&o)),
     }
 }

@@ -267,7 +267,9 @@ impl Options {
     fn further_programs(&mut self) -> Result<Vec<Program>, String> {
         let mut parts = split(std::mem::take(&mut self.first.program)).into_iter();
         self.first.program = parts.next().unwrap_or_default();
-        let further: Vec<Program> = parts.map(|p| Further::parse_from(p).part.program()).collect::<Result<_, _>>()?;
+        let parts: Vec<_> = parts.collect();
+        let read = |part: &Vec<OsString>| Further::parse_from(part).part.program();
+        let further: Vec<Program> = super::with_room(|| parts.iter().map(read).collect::<Result<_, _>>())?;
         if further.is_empty() || self.first.n.is_some() { Ok(further) } else { Err(NUMBERLESS.into()) }
     }
 

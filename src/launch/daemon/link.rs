@@ -141,7 +141,7 @@ impl Link {
     pub(super) fn take_in(&mut self) -> std::result::Result<(), End> {
         self.came.drain(..self.taken);
         self.taken = 0;
-        let mut bytes = [0u8; 64 << 10];
+        let mut bytes = vec![0; 64 << 10];
         // So much at a time, for the others' sake.
         for _ in 0..8 {
             match read(&self.from, &mut bytes) {
