@@ -174,7 +174,7 @@ impl TuningFile {
 
 /// Names that begin with `FMPL_` and are set by the launcher, not by users.
 pub static LAUNCHER_NAMES: &[&str] =
-    &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_RUN"];
+    &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_RUN", "FMPL_CORES"];
 
 impl Config {
     /// Are there connections between nodes? Otherwise there are channels, of which contexts are the only bound.

@@ -229,6 +229,8 @@ impl Crew {
             ("MPI_LOCALRANKID", local),
             ("MPI_LOCALNRANKS", team.ranks.len()),
             ("FMPL_RUN", 1),
+            // 0: the system does not say.
+            ("FMPL_CORES", CpuSet::allowed().map_or(0, |set| set.cpus().len())),
         ];
         let mut env: Vec<_> = place.iter().map(|(k, v)| (k.into(), v.to_string().into())).collect();
         if let Some(nodes) = team.nodes {

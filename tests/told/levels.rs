@@ -1,3 +1,8 @@
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use fmpl::base::system::cpus::CpuSet;
+
 use crate::ranks::calls::*;
 use crate::ranks::{Job, complaints, story};
 
@@ -42,5 +47,21 @@ pub fn each_level() {
         // Events follow the report of a stall, where they are compiled in.
         let event = |l: &str| cfg!(feature = "trace") && l.starts_with(' ');
         assert!(text.lines().all(|l| named(l) || event(l)), "{name}: {}", story(&outcome));
+    }
+}
+
+/// A launcher that may use one core has it for all ranks, however many the machine has: as `taskset` and control groups have it.
+pub fn one_core() {
+    let first = CpuSet::allowed().unwrap().cpus()[0];
+    for machine in [&[][..], &["--launch-agent", "env -u", "-H", "a:2"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fmpl"));
+        command.args(["run", "-n", "2", "--timeout", "60", "--env", "RANKS_BODY=passes on", "--env", "FMPL_LOG=info"]);
+        command.args(machine).arg("--").arg(std::env::current_exe().unwrap());
+        let one = CpuSet::of_cpus([first]);
+        // SAFETY: between fork and exec there is a system call, and memory that is there.
+        unsafe { command.pre_exec(move || one.apply()) };
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.matches(", 1 cores, which they share; ").count() == 2, "{text}");
     }
 }

@@ -56,8 +56,8 @@ pub(in crate::launch) enum Said {
 }
 
 /// Variables of ours that are not the job's: they are each rank's or node's own, or secret.
-const NOT_HANDED_ON: [&str; 7] =
-    ["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_NODE", "FMPL_RUN"];
+const NOT_HANDED_ON: [&str; 8] =
+    ["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_NODE", "FMPL_RUN", "FMPL_CORES"];
 
 /// What each machine does, in the order of the hosts; those without ranks do nothing.
 pub(in crate::launch) fn posts(l: &Launcher) -> Vec<Post> {
