@@ -5,6 +5,7 @@ use std::thread::{Builder, JoinHandle, ThreadId};
 
 use super::system::calls;
 use super::system::cpus::CpuSet;
+use super::system::process::not_started;
 
 /// Starts a thread that no signal reaches: those for the process go to a thread of the program, and its handlers run there.
 ///
@@ -19,7 +20,7 @@ pub fn spawn<T: Send + 'static>(
     calls::pthread_sigmask(libc::SIG_SETMASK, Some(&all), Some(&mut before));
     let thread = Builder::new().name(name.into()).stack_size(stack).spawn(run);
     calls::pthread_sigmask(libc::SIG_SETMASK, Some(&before), None);
-    thread
+    thread.map_err(not_started)
 }
 
 /// A thread that was [started](start).

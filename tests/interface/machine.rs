@@ -91,13 +91,13 @@ fn a_setting_that_is_no_text_is_not_passed_over() {
     assert!(level == "problem" && said.contains("FMPL_WAIT=bl\u{fffd}ck: possible values: spin"), "{level}: {said}");
 }
 
-/// Refuses a system call from here on, and in what is executed.
-fn refuse(call: libc::c_long) -> std::io::Result<()> {
+/// Refuses a system call by this error from here on, and in what is executed.
+fn refuse(call: libc::c_long, by: libc::c_int) -> std::io::Result<()> {
     let step = |code: u32, k, jf| libc::sock_filter { code: code as u16, jt: 0, jf, k };
     let mut steps = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32, 1),
-        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0),
+        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | by as u32, 0),
         step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
     ];
     let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
@@ -109,21 +109,36 @@ fn refuse(call: libc::c_long) -> std::io::Result<()> {
     if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
+/// The command where it cannot make this system call.
+fn without(call: libc::c_long, by: libc::c_int) -> Command {
+    let mut command = Command::new(built_command());
+    // SAFETY: between fork and exec there are two system calls, and no memory but the stack.
+    unsafe { command.pre_exec(move || refuse(call, by)) };
+    command
+}
+
+/// What it says of a job that it does not start.
+fn refused(mut command: Command) -> String {
+    let job = command.args(["run", "-n", "1", "true"]).output().expect("it starts");
+    assert_eq!(job.status.code(), Some(1), "{job:?}");
+    String::from_utf8_lossy(&job.stderr).into_owned()
+}
+
 /// In a sandbox of before Linux 5.3.
 #[test]
 fn without_descriptors_of_processes_no_job_starts_and_the_doctor_says_so() {
-    let sandboxed = || {
-        let mut command = Command::new(built_command());
-        // SAFETY: between fork and exec there are two system calls, and no memory but the stack.
-        unsafe { command.pre_exec(|| refuse(libc::SYS_pidfd_open)) };
-        command
-    };
+    let sandboxed = || without(libc::SYS_pidfd_open, libc::EPERM);
     let (level, said) = found(&mut sandboxed(), "death notices (pidfd)");
     assert!(
         level == "problem" && said.contains("pidfd_open") && said.contains("fmpl run starts no job"),
         "{level}: {said}"
     );
-    let job = sandboxed().args(["run", "-n", "1", "true"]).output().expect("it starts");
-    let said = String::from_utf8_lossy(&job.stderr);
-    assert!(job.status.code() == Some(1) && said.contains("a sandbox that allows the call"), "{said}");
+    let said = refused(sandboxed());
+    assert!(said.contains("a sandbox that allows the call"), "{said}");
+}
+
+#[test]
+fn the_limit_of_processes_is_named() {
+    let said = refused(without(libc::SYS_clone, libc::EAGAIN));
+    assert!(said.contains("`ulimit -u`"), "{said}");
 }

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::cpus::CpuSet;
+use super::process::not_started;
 use super::{above_stdio, calls, pipe};
 
 pub(crate) fn text(s: &OsStr) -> io::Result<CString> {
@@ -113,7 +114,7 @@ pub(crate) fn fork(rank: u32, s: &Start, news: &News) -> io::Result<i32> {
 
     // SAFETY: the child makes only calls that a signal handler may make, and leaves by exec or _exit.
     match unsafe { libc::fork() } {
-        -1 => Err(Error::last_os_error()),
+        -1 => Err(not_started(Error::last_os_error())),
         0 => {
             let fds = stdio.each_ref().map(|fd| fd.as_ref().map_or(-1, AsRawFd::as_raw_fd));
             let step = prepare(s, parent, fds, wdir.as_deref());

@@ -150,6 +150,14 @@ impl Drop for Process {
     }
 }
 
+/// The error of a process or thread that could not be started, with the limits that may stand in the way.
+pub(crate) fn not_started(e: Error) -> Error {
+    match e.raw_os_error() {
+        Some(libc::EAGAIN) => Error::new(e.kind(), format!("{e} (see `ulimit -u` and the control group's pids.max)")),
+        _ => e,
+    }
+}
+
 fn kill_group(pid: i32, signal: i32) {
     // The group's leader is our own child, not reaped, so the number means nobody else.
     calls::kill(-pid, signal);
@@ -177,7 +185,7 @@ impl Warden {
         let groups = vec![0; n];
         // SAFETY: the child makes only calls that a signal handler may make, and ends without unwinding or running exit handlers.
         match unsafe { libc::fork() } {
-            -1 => Err(Error::last_os_error()),
+            -1 => Err(not_started(Error::last_os_error())),
             0 => warden(groups, read.as_raw_fd()),
             pid => Ok(Warden { pid, leash: write.into() }),
         }
