@@ -1,6 +1,6 @@
 //! Requests of all kinds by their names, completed several at a time.
 
-use crate::base::error::{Code, Result, error};
+use crate::base::error::{Code, Error, Result, error};
 use crate::coll::{Begun, Kind};
 use crate::p2p;
 use crate::p2p::any_source::{self, multicast};
@@ -75,6 +75,13 @@ impl Request {
         What::of(self.kind).map(Some).ok_or_else(wrong)
     }
 
+    /// Has its message to be taken by this process? Nobody puts it anywhere before: so its sender may wait, or a rank that this one is to tell of a
+    /// multicast.
+    fn is_taken(&self) -> bool {
+        let is = |what: What| self.kind == what as i32;
+        is(What::ReceiveAny) || is(What::ReceiveMulticast) || is(What::Receive) && self.index == p2p::TAG_ANY
+    }
+
     /// Completes it, `wait`ing if need be. `Ok(false)`: it is not over. An error ends it as well, but [`Code::Busy`], by which nothing has
     /// happened.
     pub fn complete(&mut self, wait: bool) -> Result<bool> {
@@ -144,15 +151,58 @@ impl Request {
 /// How one of several requests ended: its place, and its error if it has one.
 pub type Ended = (usize, Result<()>);
 
-/// Waits for all of them, in order; `told` of the end of each. The first error, which keeps none of the others from its end.
+/// Waits for all of them; `told` of the end of each. The error of the first in the list that has one, which keeps none of the others from its end.
+///
+/// Those that have to be [taken](Request::is_taken) come first, in whatever order their messages come. All others go on meanwhile, and are waited for in
+/// theirs.
 pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
-    let mut first = Ok(());
-    for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
-        let ended = request.complete(true).map(|_| ());
+    let mut first: Option<(usize, Error)> = None;
+    let mut over = |at: usize, ended: Result<()>| {
         told(at, &ended);
-        first = first.and(ended);
+        if let Err(error) = ended
+            && first.as_ref().is_none_or(|(before, _)| at < *before)
+        {
+            first = Some((at, error));
+        }
+    };
+    if requests.iter().any(Request::is_taken) {
+        take(requests, &mut over);
     }
-    first
+    for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
+        over(at, request.complete(true).map(|_| ()));
+    }
+    first.map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// Completes those that have to be taken, the last one by a wait for it alone. Some are left when another thread has them, or this wait was ended.
+fn take(requests: &mut [Request], over: &mut impl FnMut(usize, Result<()>)) {
+    let mut waiter = Waiter::new();
+    let mut left: Vec<usize> = (0..requests.len()).filter(|at| requests[*at].is_taken()).collect();
+    while left.len() > 1 {
+        left.retain(|at| {
+            let ended = requests[*at].complete(false);
+            let open = ended == Ok(false);
+            if requests[*at].kind == 0 {
+                over(*at, ended.map(|_| ()));
+            }
+            open
+        });
+        if !waiter.spin() {
+            let looked = Several::new().and_then(|mut several| {
+                several.add_other();
+                waiter.slow(&several)
+            });
+            if looked.is_err() {
+                return;
+            }
+        }
+    }
+    if let [at] = left[..] {
+        let ended = requests[at].complete(true);
+        if requests[at].kind == 0 {
+            over(at, ended.map(|_| ()));
+        }
+    }
 }
 
 /// Completes those that are done; the rest as [`wait_all`].

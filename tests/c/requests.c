@@ -163,6 +163,46 @@ static void what_fails(void)
     CHECK(done == 0);
 }
 
+/* The order in the list does not matter, where a rank waits until another one takes what is last in it: a multicast that is to be passed on, a
+   message of any source or of any index that is not copied. */
+static void in_any_order(void)
+{
+    enum { LATE = 3 };
+    static unsigned char out[LONG], any[LONG];
+    fmpl_request r[1 + LATE];
+    uint64_t members = 6;
+    fmpl_comm other;
+    int last = -1, of_master = -1, from_any = -1, codes[1 + LATE] = {-1, -1, -1, -1}, k;
+    if (size < 3) return;
+    OK(fmpl_comm_dup(FMPL_COMM_WORLD, &other));
+    OK(fmpl_comm_sendbuf_set(other, NULL, LONG / 2, FMPL_TIMEOUT_INFINITE));
+    if (rank == 0) OK(fmpl_mcast(&rank, sizeof rank, &members, other, NULL));
+    if (rank == 1) {
+        OK(fmpl_irecv(&last, sizeof last, 2, 0, other));
+        OK(fmpl_irecv_any(&from_any, sizeof from_any, 1, other));
+        OK(fmpl_irecv(any, LONG, 2, FMPL_INDEX_ANY, other));
+        OK(fmpl_mcast_irecv(&of_master, sizeof of_master, other));
+        r[0] = of(FMPL_REQUEST_RECV, 2, 0);
+        r[1] = of(FMPL_REQUEST_RECV_ANY, 0, 1);
+        r[2] = of(FMPL_REQUEST_RECV, 2, FMPL_INDEX_ANY);
+        r[3] = of(FMPL_REQUEST_MCAST_RECV, 0, 0);
+        for (k = 0; k <= LATE; k++) r[k].comm = other;
+        OK(fmpl_waitall(r, 1 + LATE, codes));
+        for (k = 0; k <= LATE; k++) CHECK(codes[k] == 0 && r[k].kind == FMPL_REQUEST_NONE);
+        CHECK(last == 2 && from_any == 2 && of_master == 0 && r[2].index == 5 && filled(any, LONG, 2, 5));
+    }
+    if (rank == 2) {
+        OK(fmpl_mcast_recv(&of_master, sizeof of_master, other, NULL, NULL));
+        OK(fmpl_send_any(&rank, sizeof rank, 1, 1, other));
+        OK(fmpl_comm_sendbuf_set(other, NULL, LONG / 2, 1));
+        fill(out, LONG, 2, 5);
+        OK(fmpl_send(out, LONG, 1, 5, other));
+        OK(fmpl_send(&rank, sizeof rank, 1, 0, other));
+    }
+    OK(fmpl_barrier(other));
+    OK(fmpl_comm_free(&other));
+}
+
 /* Two ranks wait for each other's messages, whichever comes first, and none is sent. */
 static void in_vain(void)
 {
@@ -248,6 +288,7 @@ int main(void)
     as_they_come(0);
     as_they_come(1);
     of_every_kind();
+    in_any_order();
     what_fails();
     OK(fmpl_barrier(FMPL_COMM_WORLD));
     asleep();
