@@ -235,7 +235,10 @@ pub fn wait_any(requests: &mut [Request]) -> Result<Option<Ended>> {
         match left {
             0 => return Ok(None),
             // There is no choice left: so it waits as that one alone does.
-            1 => return Ok(Some((last, requests[last].complete(true).map(|_| ())))),
+            1 => match requests[last].complete(true) {
+                Err(error) if error.code() == Code::Busy => return Err(error),
+                ended => return Ok(Some((last, ended.map(|_| ())))),
+            },
             _ if waiter.spin() => {}
             _ => _ = waiter.slow(&scene(requests)?)?,
         }
@@ -246,8 +249,17 @@ pub fn wait_any(requests: &mut [Request]) -> Result<Option<Ended>> {
 pub fn wait_some(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
     let Some((first, ended)) = wait_any(requests)? else { return Ok(()) };
     told(first, &ended);
-    let behind = first + 1;
-    ended.and(test_all(&mut requests[behind..], |at, ended| told(behind + at, ended)))
+    let behind = requests.iter_mut().enumerate().skip(first + 1).filter(|(_, request)| request.kind != 0);
+    behind.fold(ended, |first, (at, request)| match request.complete(false) {
+        Ok(false) => first,
+        // Another thread has it.
+        Err(error) if error.code() == Code::Busy => first,
+        ended => {
+            let ended = ended.map(|_| ());
+            told(at, &ended);
+            first.and(ended)
+        }
+    })
 }
 
 fn scene(requests: &[Request]) -> Result<Several> {

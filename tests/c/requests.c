@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
+#include <pthread.h>
 #include <time.h>
 
 enum { N = 12, LONG = 200000 };
@@ -203,6 +204,35 @@ static void in_any_order(void)
     OK(fmpl_comm_free(&other));
 }
 
+static void *completes_any(void *unused)
+{
+    int code;
+    (void)unused;
+    /* The other thread may be looking at it. */
+    while ((code = fmpl_irecv_any_wait(6, FMPL_COMM_WORLD, NULL, NULL)) == FMPL_ERR_BUSY) nap(1);
+    OK(code);
+    return NULL;
+}
+
+/* A request that another thread completes is not among those that are over. */
+static void held_elsewhere(void)
+{
+    pthread_t thread;
+    int from_any = -1, got = -1, done, count = -1, which[2], codes[2];
+    fmpl_request r[2];
+    OK(fmpl_irecv_any(&from_any, sizeof from_any, 6, FMPL_COMM_WORLD));
+    CHECK(pthread_create(&thread, NULL, completes_any, NULL) == 0);
+    while (fmpl_irecv_any_test(6, FMPL_COMM_WORLD, &done, NULL, NULL) != FMPL_ERR_BUSY) nap(1);
+    OK(fmpl_irecv(&got, sizeof got, rank, 15, FMPL_COMM_WORLD));
+    OK(fmpl_send(&rank, sizeof rank, rank, 15, FMPL_COMM_WORLD));
+    r[0] = of(FMPL_REQUEST_RECV, rank, 15);
+    r[1] = of(FMPL_REQUEST_RECV_ANY, 0, 6);
+    OK(fmpl_waitsome(r, 2, &count, which, codes));
+    CHECK(count == 1 && which[0] == 0 && codes[0] == 0 && r[1].kind == FMPL_REQUEST_RECV_ANY && got == rank);
+    OK(fmpl_send_any(&rank, sizeof rank, rank, 6, FMPL_COMM_WORLD));
+    CHECK(pthread_join(thread, NULL) == 0 && from_any == rank);
+}
+
 /* Two ranks wait for each other's messages, whichever comes first, and none is sent. */
 static void in_vain(void)
 {
@@ -290,6 +320,7 @@ int main(void)
     of_every_kind();
     in_any_order();
     what_fails();
+    held_elsewhere();
     OK(fmpl_barrier(FMPL_COMM_WORLD));
     asleep();
     in_vain();
