@@ -34,6 +34,7 @@ const TESTS: &[Test] = &[
     ("loans_go_to_receivers_of_any_source", any_source),
     ("loans_go_to_other_nodes", between_nodes),
     ("one_loan_goes_to_several", || run(4, "to some", &["FMPL_LOANS=10,100M", "FMPL_LOANS=10,100M FMPL_WAIT=block"])),
+    ("one_loan_goes_to_several_nodes", to_nodes),
     ("several_hold_a_loan_and_some_die", many::deaths),
     ("what_an_owner_has_lent_is_readable_after_its_end", deaths::owner),
     ("what_a_dead_holder_had_comes_back", deaths::holder),
@@ -50,6 +51,7 @@ const BODIES: &[Body] = &[
     ("from all", any::from_all),
     ("between", between::scenes),
     ("to some", many::to_some),
+    ("to nodes", many::to_nodes),
     ("some die", many::some_die),
     ("owner ends", deaths::owner_ends),
     ("holder ends", deaths::holder_ends),
@@ -77,6 +79,10 @@ fn between_nodes() {
     if ranks::has_devices() {
         Job::new(3, "between").nodes(ranks::Nodes::Cyclic(3)).seconds(300).run();
     }
+}
+
+fn to_nodes() {
+    Job::new(3, "to nodes").nodes(ranks::Nodes::Cyclic(2)).settings("FMPL_NETWORK=tcp FMPL_LOANS=4,100M").run();
 }
 
 fn any_source() {

@@ -64,6 +64,40 @@ pub fn to_some() {
     finalize();
 }
 
+/// Rank 0 hands a loan over to itself and to a rank of another node; another thread returns it while the call still waits for that rank.
+/// `FMPL_LOANS=4,100M`
+pub fn to_nodes() {
+    init(8);
+    let (me, len) = (rank(), 1_000_000);
+    let filled = |round| {
+        let at = loan(len);
+        // SAFETY: a loan of that length.
+        unsafe { at.copy_from_nonoverlapping(contents(0, 0, round, len).as_ptr(), len) };
+        at
+    };
+    if me == 0 {
+        sendbuf_set(64 << 10, -1);
+        let at = filled(1);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                is_filled(recv_loan(0, 1), &contents(0, 0, 1, len));
+                // Rank 1 has not come to it, so nobody is given its memory.
+                let others: Vec<usize> = (0..3).map(|_| loan(len) as usize).collect();
+                fails(try_loan(len, &mut std::ptr::null_mut()), fmpl::Code::Memory as i32);
+                others.into_iter().for_each(|other| give_back(other as At));
+                send(b"now", 1, 2);
+            });
+            ok(try_mcast_loan(at, len, &[0, 1], 1));
+        });
+        fails(try_give_back(at), ARGUMENT);
+    } else if me == 1 {
+        recv(&mut [0; 3], 0, 2);
+        is_filled(recv_loan(0, 1), &contents(0, 0, 1, len));
+    }
+    barrier();
+    finalize();
+}
+
 /// Three hold one loan; one of them dies with it, one before it receives it, one returns it. `FMPL_LOANS=1,1M`
 pub fn some_die() {
     init(8);

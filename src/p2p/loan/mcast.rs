@@ -25,6 +25,8 @@ pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32)
         lanes.push((used, slot));
     }
     let parts = pool.part(ticket, lanes.len())?;
+    // Before the first of them has its part: this process may be one, and return it while others are yet to come.
+    pool.share(ticket, generation, &parts);
     for ((used, slot), (part, generation)) in lanes.into_iter().zip(&parts) {
         let lane = used.lane();
         let words = claimed.words_of(*part, *generation);
@@ -50,6 +52,5 @@ pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32)
             false => pool.hand_over(*part, *generation, holder(lane)),
         }
     }
-    pool.share(ticket, generation, &parts);
     Ok(())
 }

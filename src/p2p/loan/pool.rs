@@ -332,8 +332,7 @@ impl Pool {
         }
     }
 
-    /// Tickets for so many parts of a loan that the program has, with their generations. To be used for publications, and then
-    /// [`Pool::share`]d.
+    /// Tickets for so many parts of a loan that the program has, with their generations. To be [`Pool::share`]d, and then used for publications.
     pub fn part(&self, ticket: u32, parts: usize) -> Result<Vec<(u32, u32)>> {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         while spare.len() < parts {
@@ -352,7 +351,7 @@ impl Pool {
         Ok(spare.split_off(at).into_iter().map(part).collect())
     }
 
-    /// The parts of a loan are published, or have not been needed and are idle: it is these holders'.
+    /// A loan is that of the holders of these parts, which are about to be published, or to be idle where they are not needed.
     pub fn share(&self, ticket: u32, generation: u32, parts: &[(u32, u32)]) {
         let mut next = 0;
         for (part, _) in parts {
