@@ -1505,9 +1505,9 @@ int fmpl_irecv_loan_test(const void **buf, size_t *size, int src, int mai, fmpl_
  *     one of them.
  * @param[in] mai the index.
  * @param[in] comm the communicator.
- * @return as fmpl_send_loan; FMPL_ERR_ARGUMENT when no bit is set. On an error the loan, if it was one to
- *     send, is still the caller's, and nobody has it. A member that dies in the middle of the call is passed
- *     over.
+ * @return as fmpl_send_loan, but without FMPL_ERR_SPOOL_FULL: it waits for room in buffered mode, too;
+ *     FMPL_ERR_ARGUMENT when no bit is set. On an error the loan, if it was one to send, is still the
+ *     caller's, and nobody has it. A member that dies in the middle of the call is passed over.
  */
 int fmpl_mcast_loan(void *buf, size_t size, const uint64_t *members, int mai, fmpl_comm comm);
 

@@ -64,8 +64,8 @@ pub fn to_some() {
     finalize();
 }
 
-/// Rank 0 hands a loan over to itself and to a rank of another node; another thread returns it while the call still waits for that rank.
-/// `FMPL_LOANS=4,100M`
+/// Rank 0 hands loans over to itself and to ranks of two nodes: one that has no room in the spool, and one that another thread returns while the
+/// call still waits for a member. `FMPL_LOANS=4,100M`
 pub fn to_nodes() {
     init(8);
     let (me, len) = (rank(), 1_000_000);
@@ -75,6 +75,14 @@ pub fn to_nodes() {
         unsafe { at.copy_from_nonoverlapping(contents(0, 0, round, len).as_ptr(), len) };
         at
     };
+    if me == 0 {
+        sendbuf_set(64 << 10, 0);
+        ok(try_mcast_loan(filled(0), len, &[0, 1, 2], 0));
+    } else {
+        sleep_ms(50);
+    }
+    is_filled(recv_loan(0, 0), &contents(0, 0, 0, len));
+    barrier();
     if me == 0 {
         sendbuf_set(64 << 10, -1);
         let at = filled(1);

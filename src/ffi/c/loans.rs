@@ -103,8 +103,9 @@ calls! {
     /// * mai: the index.
     /// * comm: the communicator.
     ///
-    /// Returns: as `fmpl_send_loan`; `FMPL_ERR_ARGUMENT` when no bit is set. On an error the loan, if it was one to
-    /// send, is still the caller's, and nobody has it. A member that dies in the middle of the call is passed over.
+    /// Returns: as `fmpl_send_loan`, but without `FMPL_ERR_SPOOL_FULL`: it waits for room in buffered mode, too;
+    /// `FMPL_ERR_ARGUMENT` when no bit is set. On an error the loan, if it was one to send, is still the caller's, and
+    /// nobody has it. A member that dies in the middle of the call is passed over.
     unsafe fn fmpl_mcast_loan(buf: *mut c_void, size: usize, members: *const u64, mai: c_int, comm: fmpl_comm)
         = bitmap(members, comm).and_then(|members| p2p::mcast_loan(comm, buf.cast(), size, members, mai));
 

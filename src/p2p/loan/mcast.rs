@@ -31,7 +31,11 @@ pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32)
         let lane = used.lane();
         let words = claimed.words_of(*part, *generation);
         let gone = if lane.remote().is_some() {
-            let _ = crate::p2p::send::send_on(ep, lane, slot, data);
+            let _ = match ep.spool.budget(comm).timeout_ms() {
+                // Others have it by now, so that there is no room is no error any more: it is waited for.
+                0 => Sender::new(ep, lane, slot, data, size).until_sent(0, 1),
+                _ => crate::p2p::send::send_on(ep, lane, slot, data),
+            };
             true
         } else {
             let mut sender = Sender::new(ep, lane, slot, data, size);
