@@ -175,7 +175,7 @@ pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()
 }
 
 /// Completes those that have to be taken, the last one by a wait for it alone. Some are left when another thread has them, or this wait was ended.
-fn take(requests: &mut [Request], over: &mut impl FnMut(usize, Result<()>)) {
+pub fn take(requests: &mut [Request], mut over: impl FnMut(usize, Result<()>)) {
     let mut waiter = Waiter::new();
     let mut left: Vec<usize> = (0..requests.len()).filter(|at| requests[*at].is_taken()).collect();
     while left.len() > 1 {

@@ -353,8 +353,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Brings all requests to their end: the first error or, before errors, the first panic. `whole`: their messages are wanted.
     fn end(&self, mut whole: bool) -> std::thread::Result<Result<()>> {
         let guard = GUARD;
-        let register = self.open.take();
+        let mut register = self.open.take();
         let mut first = Ok(Ok(()));
+        // Before the others, which go on meanwhile: as in `requests::wait_all`.
+        if whole && register.all().any(|open| open.taken().is_some()) {
+            let taken = register.take();
+            whole = taken.as_ref().err().is_none_or(|error| error.code() == Code::Truncate);
+            first = Ok(taken);
+        }
         for open in register.all() {
             match open.end(whole) {
                 Ok(Ok(())) => {}

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fmpl::{Code, Error, Strided, StridedMut};
+use fmpl::{Code, Error, Mode, Strided, StridedMut};
 
 use crate::{filled, on_ranks, start};
 
@@ -45,6 +45,30 @@ on_ranks!(requests_are_tested_until_they_are_over, [2], 2, |_job, world| {
         leaving.wait()
     })?;
     assert_eq!(incoming, filled(50_000, peer));
+});
+
+on_ranks!(what_others_wait_for_is_completed_by_the_scope_before_the_rest, [3], 2, |job, world| {
+    let (mut last, mut of_any, mut of_master) = ([0u64], [0u64], [0u64]);
+    world.scope(|s| {
+        match world.rank() {
+            0 => return world.mcast(&[5u64], [1, 2]).map(drop),
+            1 => {
+                let _ = s.irecv(&mut last, 2, 0)?;
+                let _ = s.irecv_any(&mut of_any, 1)?;
+                let _ = s.mcast_irecv(&mut of_master)?;
+            }
+            _ => {
+                job.set_send_buffer(1 << 20, Mode::Synchronous)?;
+                world.mcast_recv(&mut of_master)?;
+                world.send_any(&[6u64], 1, 1)?;
+                world.send(&[7u64], 1, 0)?;
+            }
+        }
+        Ok(())
+    })?;
+    if world.rank() == 1 {
+        assert_eq!((last, of_any, of_master), ([7], [6], [5]));
+    }
 });
 
 on_ranks!(forgotten_and_dropped_requests_are_completed_by_the_scope, [2], 200, |_job, world| {

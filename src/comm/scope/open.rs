@@ -1,6 +1,7 @@
 //! The requests of a scope that are not over yet.
 
 use super::*;
+use crate::comm::requests::{self, Request, What};
 
 /// Requests that a scope keeps without memory from the heap.
 pub(super) const INLINE: usize = 8;
@@ -47,6 +48,18 @@ impl<'scope> Open<'scope> {
             collective: None,
             _function: None,
         }
+    }
+
+    /// Its name, if it is a receive whose message has to be taken.
+    pub(super) fn taken(&self) -> Option<Request> {
+        let what = match (self.domain, self.direction) {
+            _ if self.collective.is_some() => return None,
+            (Domain::Pair, Direction::Receive) if self.index == TAG_ANY => What::Receive,
+            (Domain::AnySource, Direction::Receive) => What::ReceiveAny,
+            (Domain::Multicast, _) => What::ReceiveMulticast,
+            _ => return None,
+        };
+        Some(Request { kind: what as i32, peer: self.peer, index: self.index, comm: self.comm, ticket: 0 })
     }
 
     /// The request is over when this returns, with or without an error, or when it is left by a panic; but with `Busy` nothing has happened.
@@ -147,6 +160,26 @@ impl<'scope> Register<'scope> {
             self.free.push(id - INLINE);
         }
         open
+    }
+
+    /// Completes those whose messages have to be taken, as they come; the error of the first that has one.
+    #[cold]
+    pub(super) fn take(&mut self) -> Result<()> {
+        let all = self.few.iter_mut().chain(&mut self.more);
+        let taken = all.filter_map(|open| Some((open.as_ref()?.taken()?, open)));
+        let (mut names, opens): (Vec<_>, Vec<_>) = taken.unzip();
+        let mut first = Ok(());
+        requests::take(&mut names, |_, ended| {
+            if first.is_ok() {
+                first = ended;
+            }
+        });
+        for (name, open) in names.iter().zip(opens) {
+            if name.kind == 0 {
+                *open = None;
+            }
+        }
+        first
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Open<'scope>> {
