@@ -73,18 +73,45 @@ pub fn sendrecv(comm: i32, sdata: Layout, dst: i32, sindex: i32, rdata: Layout, 
             return super::receive::recv_found::<false>(ep, inn, i, to);
         }
     }
+    check_send(comm, sdata, dst, sindex)?;
     irecv(comm, rdata, src, rindex)?;
     let guard = NoWayOut("a send beside a receive");
     let sent = super::send::send(comm, sdata, dst, sindex);
     if let Err(e) = sent {
         // The receive must not outlive the call, whose buffer the caller gets back.
-        if irecv_cancel(comm, src, rindex) == Ok(false) {
-            let _ = irecv_wait(comm, src, rindex);
-        }
+        let ended = match irecv_cancel(comm, src, rindex) {
+            Ok(false) => beside_what_came(comm, sdata, (dst, sindex), irecv_wait(comm, src, rindex), e),
+            _ => Err(e),
+        };
         guard.open();
-        return Err(e);
+        return ended;
     }
     let received = irecv_wait(comm, src, rindex);
     guard.open();
     received
+}
+
+/// What is wrong with the send of a sendrecv is found before a message can have come.
+fn check_send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if dst == PROC_NULL {
+        return Ok(());
+    }
+    let (used, slot) = find(ep, comm, dst, index)?;
+    let (lane, len) = (used.lane(), data.len_checked()?);
+    if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
+        return Err(busy(ep, lane, slot, "send"));
+    }
+    Sender::new(ep, lane, slot, data, len).check_peer()
+}
+
+/// The send of a sendrecv has failed, but a message has come, which nobody can give back: so where it has found no room it is waited for that.
+#[cold]
+fn beside_what_came(comm: i32, data: Layout, to: (i32, i32), came: Result<()>, failed: Error) -> Result<()> {
+    let ep = endpoint()?;
+    let (lane, slot) = find(ep, comm, to.0, to.1)?;
+    if failed.code() != Code::SpoolFull || lane.is_self() {
+        return Err(failed);
+    }
+    super::send::send_patiently(ep, lane.lane(), slot, data).and(came)
 }

@@ -207,6 +207,12 @@ pub fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: La
     sender.until_sent(deadline, timeout)
 }
 
+/// The same for who must not be refused in buffered mode: it waits for room in the spool, or for the receive.
+pub fn send_patiently(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
+    let len = data.len_checked()?;
+    Sender::new(ep, lane, slot, data, len).until_sent(0, 1)
+}
+
 /// The error of a call on an index whose request is not completed.
 #[cold]
 pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error {

@@ -82,6 +82,7 @@ const SCENES: &[Scene] = &[
     ("spool: counts", spool::counts),
     ("spool: counts beside a sender", spool::counts_beside_a_sender),
     ("spool: full, buffered", spool::full_and_buffered),
+    ("spool: full, exchanged", spool::full_and_exchanged),
     ("spool: full, standard", spool::full_and_standard),
     ("spool: set again", spool::set_again),
 ];

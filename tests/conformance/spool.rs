@@ -107,6 +107,33 @@ pub fn full_and_buffered(me: i32) {
     }
 }
 
+/// A sendrecv whose message cannot be sent, or has no room in buffered mode: an error, and nothing has come. Where a message has come, which nobody
+/// could give back, it waits for room.
+pub fn full_and_exchanged(me: i32) {
+    sendbuf_set(64 << 10, 0);
+    let (long, mut got) = (message(200_000, 0), vec![0; 100]);
+    if me == 0 {
+        fails(try_sendrecv(&long, 1, 4, &mut got, 1, 3), SPOOL_FULL);
+        barrier();
+        while probe(1, 3).is_none() {}
+        fails(try_sendrecv(&long, 2, 4, &mut got, 1, 3), RANK);
+        fails(try_sendrecv(&long, 1, -1, &mut got, 1, 3), INDEX);
+        isend(&long[..8], 1, 5);
+        fails(try_sendrecv(&long, 1, 5, &mut got, 1, 3), BUSY);
+        isend_wait(1, 5);
+        sendrecv(&long, 1, 4, &mut got, 1, 3);
+        check(&got, 7, "received beside a message without room");
+    } else {
+        barrier();
+        send(&message(100, 7), 0, 3);
+        sleep_ms(20);
+        let mut buf = vec![0; 200_000];
+        recv(&mut buf, 0, 4);
+        check(&buf, 0, "sent when there was room");
+        recv(&mut buf, 0, 5);
+    }
+}
+
 /// A standard send waits while the spool is full, and a message that is larger than the spool waits for its posting.
 pub fn full_and_standard(me: i32) {
     sendbuf_set(128 << 10, 1);

@@ -221,11 +221,14 @@ pub fn probe(src: i32, index: i32) -> Option<usize> {
     ok(fmpl_probe(src, index, comm(), (&mut there).into(), (&mut len).into()));
     (there == 1).then_some(len)
 }
-#[track_caller]
-pub fn sendrecv(sbuf: &[u8], dst: i32, sindex: i32, rbuf: &mut [u8], src: i32, rindex: i32) {
+pub fn try_sendrecv(sbuf: &[u8], dst: i32, sindex: i32, rbuf: &mut [u8], src: i32, rindex: i32) -> i32 {
     let (s, n) = (sbuf.as_ptr().cast(), sbuf.len());
     // SAFETY: see above.
-    ok(unsafe { fmpl_sendrecv(s, n, dst, sindex, rbuf.as_mut_ptr().cast(), rbuf.len(), src, rindex, comm()) });
+    unsafe { fmpl_sendrecv(s, n, dst, sindex, rbuf.as_mut_ptr().cast(), rbuf.len(), src, rindex, comm()) }
+}
+#[track_caller]
+pub fn sendrecv(sbuf: &[u8], dst: i32, sindex: i32, rbuf: &mut [u8], src: i32, rindex: i32) {
+    ok(try_sendrecv(sbuf, dst, sindex, rbuf, src, rindex));
 }
 /// Sets the time-out; the spool stays as large as it is by default.
 #[track_caller]

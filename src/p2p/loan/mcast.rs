@@ -4,7 +4,7 @@ use super::*;
 use crate::lane::SEND_PENDING;
 use crate::p2p::any_source::multicast::{check_members, members};
 use crate::p2p::loan::send::{Claimed, claim, holder};
-use crate::p2p::send::{Sender, busy};
+use crate::p2p::send::{Sender, busy, send_on, send_patiently};
 
 /// Hands the first `size` bytes of a loan over to the members of a bitmap, on this index of each. On an error that is found before it has
 /// gone to anybody it is still the caller's. A member that dies meanwhile is passed over.
@@ -32,9 +32,9 @@ pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32)
         let words = claimed.words_of(*part, *generation);
         let gone = if lane.remote().is_some() {
             let _ = match ep.spool.budget(comm).timeout_ms() {
-                // Others have it by now, so that there is no room is no error any more: it is waited for.
-                0 => Sender::new(ep, lane, slot, data, size).until_sent(0, 1),
-                _ => crate::p2p::send::send_on(ep, lane, slot, data),
+                // Others have it by now, so that there is no room is no error any more.
+                0 => send_patiently(ep, lane, slot, data),
+                _ => send_on(ep, lane, slot, data),
             };
             true
         } else {
