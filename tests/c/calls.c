@@ -643,6 +643,7 @@ static void communicators(void) {
     CHECK(got == 1000 + rank % 2 + (r + s - 1) % s * 2);
     OK(fmpl_barrier(twin));
     CHECK(fmpl_comm_name(twin, name, sizeof name) == FMPL_SUCCESS && name[0] == 0);
+    FAILS(fmpl_comm_name(twin, name, 0), FMPL_ERR_TRUNCATE);
     OK(fmpl_comm_set_name(twin, "the twin"));
     CHECK(fmpl_comm_name(twin, name, sizeof name) == FMPL_SUCCESS && strcmp(name, "the twin") == 0);
     FAILS(fmpl_comm_name(twin, name, 8), FMPL_ERR_TRUNCATE);

@@ -116,7 +116,7 @@ calls! {
     unsafe fn fmpl_comm_name(comm: fmpl_comm, name: *mut c_char, size: usize) needs name
         = comm::comm_name_within(comm, size.saturating_sub(1)).and_then(|text| {
             if size <= text.len() {
-                return Err(Error::new(Code::Argument, "fmpl_comm_name: there is no room"));
+                return Err(Error::new(Code::Truncate, "fmpl_comm_name: there is no room"));
             }
             core::ptr::copy_nonoverlapping(text.as_ptr().cast(), name, text.len());
             *name.add(text.len()) = 0;
