@@ -2506,9 +2506,10 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_bcast8
   end interface
 
-  !> Combines the ranks' vectors, element by element: the root's becomes ((x0 o x1) o x2) o ..., in the order
-  !! of the ranks. The others' stay as they are. On the ranks of one node the bits of the result are the same
-  !! in every run, whatever the way.
+  !> Combines the ranks' vectors, element by element and in the order of the ranks: on the ranks of one node
+  !! the root's becomes ((x0 o x1) o x2) o ..., with the same bits in every run, whatever the way; between
+  !! nodes also (x0 o x1) o (x2 o x3) and the like, so the function must be associative there. The others'
+  !! stay as they are.
   !! work may be FMPL_NULL.
   !! @param buf the vector; may be FMPL_NULL when count is 0.
   !! @param count elements, the same on all ranks.
@@ -2748,7 +2749,7 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_reduce_scatter
   end interface
 
-  !> Combines the vectors of the ranks up to each: that of rank k becomes ((x0 o x1) o ...) o xk.
+  !> Combines the vectors of the ranks up to each, as fmpl_reduce does: that of rank k becomes x0 o ... o xk.
   !! @param buf the vector; may be FMPL_NULL when count is 0.
   !! @param count elements, the same on all ranks.
   !! @param func how two elements are combined.

@@ -1623,9 +1623,10 @@ int fmpl_barrier(fmpl_comm comm);
 int fmpl_bcast(void *buf, size_t size, int root, fmpl_comm comm);
 
 /**
- * Combines the ranks' vectors, element by element: the root's becomes ((x0 o x1) o x2) o ..., in the order of
- * the ranks. The others' stay as they are. On the ranks of one node the bits of the result are the same in
- * every run, whatever the way.
+ * Combines the ranks' vectors, element by element and in the order of the ranks: on the ranks of one node the
+ * root's becomes ((x0 o x1) o x2) o ..., with the same bits in every run, whatever the way; between nodes
+ * also (x0 o x1) o (x2 o x3) and the like, so the function must be associative there. The others' stay as
+ * they are.
  *
  * @param[out] buf the vector; may be NULL when count is 0.
  * @param[in] count elements, the same on all ranks.
@@ -1718,7 +1719,7 @@ int fmpl_alltoall(const void *sent, size_t size, void *received, fmpl_comm comm)
 int fmpl_reduce_scatter(const void *all, void *buf, int count, fmpl_func func, fmpl_comm comm);
 
 /**
- * Combines the vectors of the ranks up to each: that of rank k becomes ((x0 o x1) o ...) o xk.
+ * Combines the vectors of the ranks up to each, as fmpl_reduce does: that of rank k becomes x0 o ... o xk.
  *
  * @param[out] buf the vector; may be NULL when count is 0.
  * @param[in] count elements, the same on all ranks.

@@ -73,9 +73,9 @@ calls! {
     unsafe fn fmpl_bcast(buf: *mut c_void, size: usize, root: c_int, comm: fmpl_comm)
         = coll::bcast(comm, Room::new(buf.cast(), size), size, root);
 
-    /// Combines the ranks' vectors, element by element: the root's becomes ((x0 o x1) o x2) o ..., in the order of the
-    /// ranks. The others' stay as they are. On the ranks of one node the bits of the result are the same in every run,
-    /// whatever the way.
+    /// Combines the ranks' vectors, element by element and in the order of the ranks: on the ranks of one node the
+    /// root's becomes ((x0 o x1) o x2) o ..., with the same bits in every run, whatever the way; between nodes also
+    /// (x0 o x1) o (x2 o x3) and the like, so the function must be associative there. The others' stay as they are.
     ///
     /// * buf: the vector; may be NULL when `count` is 0.
     /// * count: elements, the same on all ranks.
@@ -168,7 +168,7 @@ calls! {
     unsafe fn fmpl_reduce_scatter(all: *const c_void, buf: *mut c_void, count: c_int, func: fmpl_func, comm: fmpl_comm)
         = found(func).and_then(|f| coll::reduce_scatter(comm, whole(all), whole_room(buf), count, &f));
 
-    /// Combines the vectors of the ranks up to each: that of rank k becomes ((x0 o x1) o ...) o xk.
+    /// Combines the vectors of the ranks up to each, as `fmpl_reduce` does: that of rank k becomes x0 o ... o xk.
     ///
     /// * buf: the vector; may be NULL when `count` is 0.
     /// * count: elements, the same on all ranks.
