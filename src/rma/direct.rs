@@ -227,27 +227,28 @@ impl Rma {
     pub(super) fn fetch_at_once(&self, f: &Fetch) -> Result<Option<u64>> {
         let what = f.op.name(f.wide);
         let usage: Using<'_> = self.use_of(f.at, what)?;
-        if !f.at.bits().is_multiple_of(f.bytes() as u64) {
-            return Err(self.misaligned(f.at, what));
-        }
-        let place = self.resolve(f.at, f.bytes(), &usage, what)?;
+        let place = self.resolve_word(f, &usage)?;
         if place.view.changes {
-            // Never mixed with the processor's on a word.
-            if !place.addr.is_multiple_of(f.bytes() as u64) {
-                return Err(self.misaligned(f.at, what));
-            }
             return match &self.device {
+                // Never mixed with the processor's on a word.
                 Some(device) if place.view.rank == self.rank() => {
                     device.fetch(self.split.key(f.at), place.addr, f).map(Some)
                 }
                 _ => Ok(None),
             };
         }
-        match place.here {
-            Some(at) if at.is_word(f.bytes()) => Ok(Some(f.apply(at))),
-            Some(_) => Err(self.misaligned(f.at, what)),
-            None => Ok(None),
+        Ok(place.here.map(|at| f.apply(at)))
+    }
+
+    /// Where the word of an atomic operation is, aligned in its owner's memory: how its global address ends says nothing about that.
+    #[inline(always)]
+    pub(super) fn resolve_word<'a>(&'a self, f: &Fetch, usage: &'a Using<'_>) -> Result<Place<'a>> {
+        let what = f.op.name(f.wide);
+        let place = self.resolve(f.at, f.bytes(), usage, what)?;
+        if !place.addr.is_multiple_of(f.bytes() as u64) {
+            return Err(self.misaligned(f.at, what));
         }
+        Ok(place)
     }
 
     #[cold]

@@ -166,10 +166,7 @@ impl Rma {
         }
         // What is wrong with the word is known now, and not when its turn comes.
         let usage = self.use_of(fetch.at, what)?;
-        if !fetch.at.bits().is_multiple_of(fetch.bytes() as u64) {
-            return Err(self.misaligned(fetch.at, what));
-        }
-        self.resolve(fetch.at, fetch.bytes(), &usage, what)?;
+        self.resolve_word(&fetch, &usage)?;
         drop(usage);
         self.enqueue(What::Fetch { fetch, into }, after)
     }

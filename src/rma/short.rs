@@ -51,8 +51,7 @@ impl Rma {
         let into = self.own_short(split, dst, bytes)?;
         let other = self.other(split, fetch.at)?;
         let at = self.here_short(split, &other, fetch.at, bytes)?;
-        let aligned = at.is_word(bytes) && into.is_word(bytes) && fetch.at.bits().is_multiple_of(bytes as u64);
-        if !other.words || !aligned {
+        if !other.words || !at.is_word(bytes) || !into.is_word(bytes) {
             return None;
         }
         let old = fetch.apply(at);

@@ -109,6 +109,7 @@ pub fn errs() {
         assert!(is_refused(try_fetch8(Op::Add, ga, odd_ga, 1, 0, NOW)));
         failed(ARGUMENT, "multiple");
         unregister(odd);
+        begins_within_a_word(ga);
         if size > 1 {
             assert!(is_refused(try_fetch8(Op::Add, far, far, 1, 0, NOW)));
             failed(ARGUMENT, "own memory");
@@ -129,6 +130,23 @@ pub fn errs() {
         exhausted(&memory);
         finalize();
         assert_eq!(acp_rank(), -1);
+    }
+}
+
+/// Words that are aligned in memory, though their addresses, counted from where the registration begins, are not; and the other way round.
+fn begins_within_a_word(result: u64) {
+    for (n, kind) in [Kind::Private, Kind::Shared].into_iter().enumerate() {
+        let memory = Memory::new(kind, 4096);
+        let (key, ga) = register(memory.ptr().wrapping_add(4), 64);
+        for at in [exchange(1 + n, ga)[(rank() + 1) as usize % procs() as usize], ga] {
+            assert!(is_refused(try_fetch8(Op::Add, result, at + 8, 1, 0, NOW)));
+            failed(ARGUMENT, "multiple");
+            complete(fetch8(Op::Add, result, at + 4, 1 << 32, 0, NOW));
+            complete(fetch4(Op::Add, result, at + 4, 5, 0, NOW));
+            sync();
+        }
+        assert_eq!(memory.word(1).load(Ordering::Acquire), 2 << 32 | 10);
+        unregister(key);
     }
 }
 
