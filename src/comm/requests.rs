@@ -77,7 +77,7 @@ impl Request {
 
     /// Has its message to be taken by this process? Nobody puts it anywhere before: so its sender may wait, or a rank that this one is to tell of a
     /// multicast.
-    fn is_taken(&self) -> bool {
+    pub fn is_taken(&self) -> bool {
         let is = |what: What| self.kind == what as i32;
         is(What::ReceiveAny) || is(What::ReceiveMulticast) || is(What::Receive) && self.index == p2p::TAG_ANY
     }

@@ -197,6 +197,38 @@ def test_several(job):
 
 
 @ranks(2)
+def test_all_in_any_order(job):
+    """Rank 0 waits for all; the message of the first in its list is sent when those of the others have been taken."""
+    world, long = job.world, 1_000_000
+    other = world.dup()
+    for comm in (world, other):
+        comm.set_send_buffer(1 << 16, "synchronous")
+    if world.rank == 0:
+        buffers = [bytearray(8), bytearray(long), bytearray(long), bytearray(8)]
+        requests = [world.irecv(buffers[0], 1), world.irecv_any(buffers[1], 1)]
+        requests += [other.irecv_any_index(buffers[2], 1), world.mcast_irecv(buffers[3])]
+        requests += [world.isend(b"to all", 1, 2), requests[1]]
+        received = fmpl.wait_all(requests)
+        assert [r and r.nbytes for r in received] == [8, long, long, 8, None, long]
+        assert [r and r.index for r in received[:3]] == [0, 1, 5] and buffers[1] == b"x" * long
+        short = world.irecv_any(bytearray(1), 1)
+        first = world.irecv(buffers[0], 1)
+        world.barrier()
+        fails(Code.TRUNCATE, fmpl.wait_all, [first, short])
+        assert first.received.nbytes == 8 and short.done
+    else:
+        world.mcast(b"of group", [0])
+        other.send(b"y" * long, 0, 5)
+        world.send_any(b"x" * long, 0, 1)
+        world.send(b"the last", 0)
+        world.recv(bytearray(6), 0, 2)
+        world.barrier()
+        world.send_any(b"long", 0, 1)
+        world.send(b"the last", 0)
+    other.free()
+
+
+@ranks(2)
 def test_threads(job):
     """Each of several threads on its own index; two on one are told so; a request is completed by one."""
     world, other = job.world, 1 - job.rank

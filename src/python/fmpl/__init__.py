@@ -76,8 +76,9 @@ def wait_all(requests):
 
     The first error is raised when all are over.
     """
-    received, first = [], None
-    for request in list(requests):
+    requests = list(requests)
+    received, first = [], _take(requests)
+    for request in requests:
         try:
             received.append(request.wait())
         except Error as error:
@@ -86,6 +87,23 @@ def wait_all(requests):
     if first is not None:
         raise first
     return received
+
+
+def _take(requests):
+    """Completes those whose messages this process has to take, as they come: their senders may wait for that. The first error."""
+    left, first = [request for request in dict.fromkeys(requests) if request._is_taken and not request.done], None
+    while left:
+        failed = None
+        try:
+            wait_any(left)
+        except Error as error:
+            failed = error
+        before, left = len(left), [request for request in left if not request.done]
+        # Another thread has one, or the job has ended: that is told of each.
+        if len(left) == before:
+            break
+        first = first or failed
+    return first
 
 
 def test_all(requests):

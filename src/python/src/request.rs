@@ -156,11 +156,12 @@ enum State {
 pub struct Request {
     state: Mutex<State>,
     what: What,
+    taken: bool,
 }
 
 impl Request {
     pub fn new(open: Open) -> Request {
-        Request { what: open.what, state: Mutex::new(State::Open(open)) }
+        Request { what: open.what, taken: open.name().is_taken(), state: Mutex::new(State::Open(open)) }
     }
 
     fn set(&self, state: State) -> State {
@@ -291,6 +292,12 @@ impl Request {
     #[getter]
     fn _is_receive(&self) -> bool {
         is_receive(self.what)
+    }
+
+    /// Whether it is a receive whose message this process has to take, so that its sender may wait for that.
+    #[getter]
+    fn _is_taken(&self) -> bool {
+        self.taken
     }
 
     /// Whether it is a send, of which the event descriptor does not tell when its time-out passes, or has to do with a multicast, of which it
