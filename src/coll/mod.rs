@@ -478,7 +478,8 @@ fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
 /// The first `len` bytes, if there are so many.
 fn check_bytes<'a>(team: &Team, at: Bytes<'a>, len: usize, call: &str) -> Result<Bytes<'a>> {
     if len > at.len() {
-        let text = format!("rank {}: {call} of {len} bytes at {:p}", team.ep.rank, at.as_ptr());
+        let (have, at) = (at.len(), at.as_ptr());
+        let text = format!("rank {}: {call} of {len} bytes, where there are {have} (at {at:p})", team.ep.rank);
         return Err(Error::new(Code::Argument, text));
     }
     Ok(at.part(0, len))

@@ -68,9 +68,13 @@ pub fn cart_rank(cart: i32, at: impl Iterator<Item = i64>) -> Result<Option<u32>
 /// `fmpl_cart_shift`: from whom, and to whom, when all ranks send so many steps along a dimension.
 pub fn cart_shift(cart: i32, dimension: i32, steps: i32) -> Result<(Option<u32>, Option<u32>)> {
     with(cart, "cart_shift", |context, grid| {
+        let rank = endpoint()?.rank;
         let wrong = || {
-            let n = grid.dimensions();
-            error!(Code::Argument, "cart_shift along dimension {dimension} of a grid that has {n}")
+            let (cart, n) = (Named(cart), grid.dimensions());
+            error!(
+                Code::Argument,
+                "rank {rank}: cart_shift along dimension {dimension} of communicator {cart}, a grid that has {n}"
+            )
         };
         let d = usize::try_from(dimension).ok().filter(|d| *d < grid.dimensions()).ok_or_else(wrong)?;
         let (me, steps) = (context.group.rank(), i64::from(steps));

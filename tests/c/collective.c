@@ -6,6 +6,7 @@
 #include <complex.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifndef PLUGIN
 #include "check.h"
@@ -186,6 +187,7 @@ static void grids(void)
     CHECK(fmpl_cart_coords(FMPL_COMM_WORLD, 0, coords) == FMPL_ERR_COMM);
     CHECK(fmpl_cart_coords(ring, size, coords) == FMPL_ERR_RANK);
     CHECK(fmpl_cart_shift(ring, 2, 1, &before, &behind) == FMPL_ERR_ARGUMENT);
+    CHECK(strstr(fmpl_last_error(), "rank ") && strstr(fmpl_last_error(), "communicator "));
     CHECK(fmpl_neighbour_alltoall(give, 4, all, FMPL_COMM_WORLD) == FMPL_ERR_COMM);
     OK(fmpl_comm_free(&ring));
 }
@@ -249,6 +251,7 @@ static void blocks(void)
     for (k = 0; k < N; k++) CHECK(mine[k] == size * k);
     CHECK(fmpl_ibarrier_test(FMPL_COMM_WORLD, NULL) == FMPL_ERR_ARGUMENT);
     CHECK(fmpl_gather(NULL, bytes, of_all, 0, FMPL_COMM_WORLD) == FMPL_ERR_ARGUMENT);
+    CHECK(strstr(fmpl_last_error(), "where there are 0"));
     CHECK(fmpl_scatter(all, bytes, mine, size, FMPL_COMM_WORLD) == FMPL_ERR_RANK);
     CHECK(fmpl_alltoall(all, bytes, NULL, FMPL_COMM_WORLD) == FMPL_ERR_ARGUMENT);
     OK(fmpl_alltoall(NULL, 0, NULL, FMPL_COMM_WORLD));

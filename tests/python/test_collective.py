@@ -144,6 +144,8 @@ def test_what_does_not_fit_is_refused(job):
     ]
     for call in refused:
         fails(Code.ARGUMENT, call)
+    # At the root: the room for all is too small.
+    assert "12 bytes, where there are 11" in str(fails(Code.ARGUMENT, world.split(world.rank).gather, bytearray(12), bytearray(11)))
     fails(Code.RANK, world.bcast, bytearray(1), 2)
     fails(Code.RANK, world.reduce, np.zeros(1), "sum", -1)
     numbers = np.ones(2)
