@@ -107,6 +107,16 @@ def test_a_registered_buffer_is_held(job):
     memory.close()
 
 
+@ranks(1, 2)
+def test_a_reset_ends_registrations(job):
+    memory, data = job.global_memory(), bytearray(100)
+    with memory.register(data) as kept:
+        memory.reset(memory.rank)
+    data.append(1)
+    kept.unregister()
+    memory.sync()
+
+
 def test_an_abort_says_why():
     from jobs import run
     import sys

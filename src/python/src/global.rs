@@ -100,7 +100,11 @@ impl Registration {
         let open = LIFE.is_usable(self.global.world.generation) && !self.global.closed.load(Ordering::Relaxed);
         if open {
             let key = self.key;
-            self.global.call(py, move |rma| rma.unregister(key))?;
+            self.global.call(py, move |rma| match rma.unregister(key) {
+                // There is none any more: a reset has ended it.
+                Err(error) if error.code() == Code::Argument => Ok(()),
+                ended => ended,
+            })?;
         }
         // With the global memory all registrations have ended.
         drop(ManuallyDrop::into_inner(export));
