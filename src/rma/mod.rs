@@ -81,7 +81,7 @@ pub struct Rma {
     /// Where ranks are on several nodes.
     device: Option<Device>,
     /// Times that the job has opened global memory before.
-    generation: u64,
+    pub generation: u64,
     own: Window,
     /// What this rank has registered.
     entries: Entries,

@@ -117,6 +117,30 @@ def test_a_reset_ends_registrations(job):
     memory.sync()
 
 
+@ranks(1, 2)
+def test_registrations_last_until_the_last_global_memory_is_closed(job):
+    first, second = job.global_memory(), job.global_memory()
+    data, more = bytearray(8), bytearray(8)
+    kept, lasting = first.register(data), first.register(more)
+    first.close()
+    with pytest.raises(BufferError):
+        data.append(1)
+    second.write(kept.address, b"reaches!")
+    assert data == b"reaches!"
+    kept.unregister()
+    data.append(1)
+    fails(Code.ARGUMENT, second.write, kept.address, b"too late")
+    second.close()
+    third = job.global_memory()
+    anew = [third.register(bytearray(8)) for _ in range(2)]
+    # Of the global memory of before: it has ended, whatever has its key now.
+    lasting.unregister()
+    more.append(1)
+    for registration in anew:
+        third.write(registration.address, b"is there")
+    third.sync()
+
+
 def test_an_abort_says_why():
     from jobs import run
     import sys

@@ -64,6 +64,8 @@ pub struct Global(Arc<Shared>);
 #[pyclass(frozen, module = "fmpl")]
 pub struct Registration {
     global: Arc<Shared>,
+    /// Of the library's global memory, of which several that are open here have a part.
+    generation: u64,
     key: AddressKey,
     address: u64,
     len: usize,
@@ -87,26 +89,30 @@ impl Registration {
             let (at, len) = memory.parts();
             // SAFETY: exported for writing until the registration has ended.
             let key = unsafe { rma.register(at, len, 0) }?;
-            Ok((key, rma.address_of(key, at)?.bits()))
+            Ok((rma.generation, key, rma.address_of(key, at)?.bits()))
         });
-        let (key, address) = made?;
+        let (generation, key, address) = made?;
         let export = Mutex::new(Some(ManuallyDrop::new(export)));
-        Ok(Registration { global: global.clone(), key, address, len: memory.len, export })
+        Ok(Registration { global: global.clone(), generation, key, address, len: memory.len, export })
     }
 
     /// Ends it; what cannot be taken from the others' reach stays exported for ever.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let Some(export) = self.export.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
-        let open = LIFE.is_usable(self.global.world.generation) && !self.global.closed.load(Ordering::Relaxed);
-        if open {
-            let key = self.key;
-            self.global.call(py, move |rma| match rma.unregister(key) {
-                // There is none any more: a reset has ended it.
-                Err(error) if error.code() == Code::Argument => Ok(()),
-                ended => ended,
+        let world = &self.global.world;
+        // With the last that was open all registrations have ended.
+        if LIFE.is_usable(world.generation) && OPEN.load(Ordering::Relaxed) != 0 {
+            let _in = LIFE.enter(py, world.generation)?;
+            let (generation, key) = (self.generation, self.key);
+            whole(py, self.global.about(), move || match rma::rma() {
+                Ok(rma) if rma.generation == generation => match rma.unregister(key) {
+                    // There is none any more: a reset has ended it.
+                    Err(error) if error.code() == Code::Argument => Ok(()),
+                    ended => ended,
+                },
+                _ => Ok(()),
             })?;
         }
-        // With the global memory all registrations have ended.
         drop(ManuallyDrop::into_inner(export));
         Ok(())
     }
