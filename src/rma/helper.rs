@@ -67,6 +67,7 @@ impl Rma {
                 let made = self.run_delegated();
                 eager |= made;
                 if made || self.serve() | self.drive() {
+                    self.views.sweep(&self.own);
                     idle = 0;
                     continue;
                 }

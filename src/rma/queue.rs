@@ -353,6 +353,7 @@ impl Rma {
         let mut waiter = Waiter::new();
         let waited = loop {
             self.drive();
+            self.views.sweep(&self.own);
             if over() {
                 break Ok(());
             }

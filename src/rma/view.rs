@@ -222,7 +222,7 @@ impl Views {
         rank as usize & (self.slots.len() - 1)
     }
 
-    /// Unmaps what gave way and is used no more. The calling thread has no use of its own.
+    /// Unmaps what gave way and is used no more, by whatever thread.
     #[inline(always)]
     pub fn sweep(&self, own: &Window) {
         if self.retired_count.load(Ordering::Relaxed) != 0 {

@@ -32,9 +32,10 @@ mod tickets;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 20] = [
+const TESTS: [Test; 21] = [
     ("every_memory_is_reached", reach::everywhere),
     ("a_third_rank_copies_private_memory", reach::third),
+    ("few_ranks_are_mapped_at_a_time", reach::by_turns),
     ("operations_start_in_their_order", order::in_order),
     ("full_queues_go_on", order::full),
     ("a_program_that_computes_is_served", order::served),
@@ -55,9 +56,10 @@ const TESTS: [Test; 20] = [
     ("the_same_between_nodes", between::nodes),
 ];
 
-const BODIES: [Body; 24] = [
+const BODIES: [Body; 25] = [
     ("reaches", reach::reaches),
     ("asks_around", reach::asks_around),
+    ("turns", reach::turns),
     ("orders", order::orders),
     ("follows", order::follows),
     ("fills", order::fills),

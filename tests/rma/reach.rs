@@ -242,3 +242,28 @@ pub fn asks_around() {
     sync();
     finalize();
 }
+
+/// Who may map one rank at a time uses two by turns, whose owners do it: what was mapped before is unmapped.
+pub fn by_turns() {
+    for way in ["", "FMPL_CMA=off", "FMPL_WAIT=block"] {
+        Job::new(3, "turns").settings("FMPL_RMA_PEERS=1").settings(way).run();
+    }
+}
+
+pub fn turns() {
+    init();
+    let (me, size) = (rank() as usize, procs() as usize);
+    let memory = Memory::new(Kind::Private, 4096);
+    let all = exchange(0, register(memory.ptr(), 4096).1);
+    let maps = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
+    let before = maps();
+    for n in 0..1000 {
+        let other = (me + 1 + n % 2) % size;
+        complete(fetch8(Op::Add, starter(me as i32), all[other], 1, 0, NOW));
+    }
+    sync();
+    let behind = maps();
+    assert!(behind < before + 100, "{behind} mappings, {before} before");
+    assert_eq!(memory.word(0).load(std::sync::atomic::Ordering::Acquire), 1000);
+    finalize();
+}
