@@ -153,8 +153,7 @@ pub type Ended = (usize, Result<()>);
 
 /// Waits for all of them; `told` of the end of each. The error of the first in the list that has one, which keeps none of the others from its end.
 ///
-/// Those that have to be [taken](Request::is_taken) come first, in whatever order their messages come. All others go on meanwhile, and are waited for in
-/// theirs.
+/// As long as some have to be [taken](Request::is_taken), all are completed in whatever order they are over; the others are waited for in theirs.
 pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
     let mut first: Option<(usize, Error)> = None;
     let mut over = |at: usize, ended: Result<()>| {
@@ -164,9 +163,11 @@ pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()
         {
             first = Some((at, error));
         }
+        true
     };
     if requests.iter().any(Request::is_taken) {
-        take(requests, &mut over);
+        // What ends this wait ends that for the first that is left, too, and is told as its error.
+        let _ = take(requests, &mut over);
     }
     for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
         over(at, request.complete(true).map(|_| ()));
@@ -174,33 +175,41 @@ pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()
     first.map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// Completes those that have to be taken, the last one by a wait for it alone. Some are left when another thread has them, or this wait was ended.
-pub fn take(requests: &mut [Request], mut over: impl FnMut(usize, Result<()>)) {
+/// Completes those that have to be taken, and meanwhile whatever else is over, since a receive of any index leaves an index alone whose own receive
+/// is not completed; `over` of the end of each, which says whether to go on. What another thread has is left. An error: of this wait.
+pub fn take(requests: &mut [Request], mut over: impl FnMut(usize, Result<()>) -> bool) -> Result<()> {
     let mut waiter = Waiter::new();
-    let mut left: Vec<usize> = (0..requests.len()).filter(|at| requests[*at].is_taken()).collect();
-    while left.len() > 1 {
-        left.retain(|at| {
-            let ended = requests[*at].complete(false);
-            let open = ended == Ok(false);
-            if requests[*at].kind == 0 {
-                over(*at, ended.map(|_| ()));
-            }
-            open
-        });
-        if !waiter.spin() {
-            let looked = Several::new().and_then(|mut several| {
-                several.add_other();
-                waiter.slow(&several)
-            });
-            if looked.is_err() {
-                return;
+    loop {
+        let (mut some, mut taken, mut left, mut last) = (false, false, 0, 0);
+        for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
+            let is_taken = request.is_taken();
+            match request.complete(false) {
+                Ok(false) => {
+                    taken |= is_taken;
+                    (left, last) = (left + 1, at);
+                }
+                Err(error) if error.code() == Code::Busy => {}
+                ended => {
+                    some = true;
+                    if !over(at, ended.map(|_| ())) {
+                        return Ok(());
+                    }
+                }
             }
         }
-    }
-    if let [at] = left[..] {
-        let ended = requests[at].complete(true);
-        if requests[at].kind == 0 {
-            over(at, ended.map(|_| ()));
+        match left {
+            _ if !taken => return Ok(()),
+            // There is no choice left: so it waits as that one alone does.
+            1 => {
+                let ended = requests[last].complete(true).map(|_| ());
+                if requests[last].kind == 0 {
+                    over(last, ended);
+                }
+                return Ok(());
+            }
+            _ if some => waiter = Waiter::new(),
+            _ if waiter.spin() => {}
+            _ => _ = waiter.slow(&scene(requests)?)?,
         }
     }
 }
@@ -223,14 +232,17 @@ pub fn test_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()
 pub fn wait_any(requests: &mut [Request]) -> Result<Option<Ended>> {
     let mut waiter = Waiter::new();
     loop {
-        let (mut left, mut last) = (0, 0);
+        let (mut left, mut last, mut held) = (0, 0, None);
         for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
             match request.complete(false) {
                 Ok(false) => (left, last) = (left + 1, at),
                 // Another thread has it.
-                Err(error) if error.code() == Code::Busy => return Err(error),
+                Err(error) if error.code() == Code::Busy => held = Some(error),
                 ended => return Ok(Some((at, ended.map(|_| ())))),
             }
+        }
+        if let Some(error) = held {
+            return Err(error);
         }
         match left {
             0 => return Ok(None),

@@ -357,8 +357,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let mut first = Ok(Ok(()));
         // Before the others, which go on meanwhile: as in `requests::wait_all`.
         if whole && register.all().any(|open| open.taken().is_some()) {
-            let taken = register.take();
-            whole = taken.as_ref().err().is_none_or(|error| error.code() == Code::Truncate);
+            let taken;
+            (taken, whole) = register.take();
             first = Ok(taken);
         }
         for open in register.all() {

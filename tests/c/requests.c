@@ -204,6 +204,30 @@ static void in_any_order(void)
     OK(fmpl_comm_free(&other));
 }
 
+/* A receive of any index leaves an index alone that has its own receive, until that is completed: waitall completes it, wherever it is in the list. */
+static void beside_any_index(size_t len)
+{
+    static unsigned char out[LONG], own[LONG], any[LONG];
+    fmpl_request r[2];
+    int first, k;
+    if (size < 2 || rank > 1) return;
+    for (first = 0; first < 2; first++) {
+        if (rank == 0) {
+            OK(fmpl_irecv(own, len, 1, 3, FMPL_COMM_WORLD));
+            OK(fmpl_irecv(any, len, 1, FMPL_INDEX_ANY, FMPL_COMM_WORLD));
+            r[first] = of(FMPL_REQUEST_RECV, 1, 3);
+            r[1 - first] = of(FMPL_REQUEST_RECV, 1, FMPL_INDEX_ANY);
+            OK(fmpl_waitall(r, 2, NULL));
+            CHECK(filled(own, len, 1, 6) && filled(any, len, 1, 7) && r[1 - first].index == 3);
+        } else {
+            for (k = 6; k < 8; k++) {
+                fill(out, len, 1, k);
+                OK(fmpl_send(out, len, 0, 3, FMPL_COMM_WORLD));
+            }
+        }
+    }
+}
+
 static void *completes_any(void *unused)
 {
     int code;
@@ -218,17 +242,20 @@ static void *completes_any(void *unused)
 static void held_elsewhere(void)
 {
     pthread_t thread;
-    int from_any = -1, got = -1, done, count = -1, which[2], codes[2];
+    int from_any = -1, got, done, first, count = -1, which[2], codes[2];
     fmpl_request r[2];
     OK(fmpl_irecv_any(&from_any, sizeof from_any, 6, FMPL_COMM_WORLD));
     CHECK(pthread_create(&thread, NULL, completes_any, NULL) == 0);
     while (fmpl_irecv_any_test(6, FMPL_COMM_WORLD, &done, NULL, NULL) != FMPL_ERR_BUSY) nap(1);
-    OK(fmpl_irecv(&got, sizeof got, rank, 15, FMPL_COMM_WORLD));
-    OK(fmpl_send(&rank, sizeof rank, rank, 15, FMPL_COMM_WORLD));
-    r[0] = of(FMPL_REQUEST_RECV, rank, 15);
-    r[1] = of(FMPL_REQUEST_RECV_ANY, 0, 6);
-    OK(fmpl_waitsome(r, 2, &count, which, codes));
-    CHECK(count == 1 && which[0] == 0 && codes[0] == 0 && r[1].kind == FMPL_REQUEST_RECV_ANY && got == rank);
+    for (first = 0; first < 2; first++) {
+        got = -1;
+        OK(fmpl_irecv(&got, sizeof got, rank, 15, FMPL_COMM_WORLD));
+        OK(fmpl_send(&rank, sizeof rank, rank, 15, FMPL_COMM_WORLD));
+        r[first] = of(FMPL_REQUEST_RECV, rank, 15);
+        r[1 - first] = of(FMPL_REQUEST_RECV_ANY, 0, 6);
+        OK(fmpl_waitsome(r, 2, &count, which, codes));
+        CHECK(count == 1 && which[0] == first && codes[0] == 0 && r[1 - first].kind == FMPL_REQUEST_RECV_ANY && got == rank);
+    }
     OK(fmpl_send_any(&rank, sizeof rank, rank, 6, FMPL_COMM_WORLD));
     CHECK(pthread_join(thread, NULL) == 0 && from_any == rank);
 }
@@ -319,6 +346,8 @@ int main(void)
     as_they_come(1);
     of_every_kind();
     in_any_order();
+    beside_any_index(8);
+    beside_any_index(LONG);
     what_fails();
     held_elsewhere();
     OK(fmpl_barrier(FMPL_COMM_WORLD));

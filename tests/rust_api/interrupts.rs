@@ -24,7 +24,7 @@ fn is_ended<R: std::fmt::Debug>(call: impl FnOnce() -> fmpl::Result<R>) {
 
 on_ranks!(a_hook_ends_waits_and_messages_go_on, [2], 8, |job, world| {
     job.set_send_buffer(1 << 20, Mode::Synchronous)?;
-    let (mut short, mut long) = ([0u8; 4], vec![0u8; 200_000]);
+    let (mut short, mut other, mut long) = ([0u8; 4], [0u8; 4], vec![0u8; 200_000]);
     if world.rank() == 0 {
         interrupt_by(Some(third));
         is_ended(|| world.recv(&mut short, 1, 0));
@@ -35,6 +35,14 @@ on_ranks!(a_hook_ends_waits_and_messages_go_on, [2], 8, |job, world| {
         // A request that a wait has left is over, so its slice is its owner's.
         is_ended(|| world.scope(|s| s.irecv(&mut long, 1, 1)?.wait()));
         is_ended(|| world.scope(|s| s.isend(&long, 1, 3)?.wait()));
+        // So are those that are left to the end of their scope, of which none is waited for again.
+        is_ended(|| {
+            world.scope(|s| {
+                let _ = s.irecv_any(&mut short, 5)?;
+                let _ = s.irecv_any(&mut other, 6)?;
+                Ok(())
+            })
+        });
         interrupt_by(None);
         world.send(&[0u8], 1, 7)?;
         assert_eq!(world.recv(&mut short, 1, 0)?.len, 4);

@@ -162,24 +162,28 @@ impl<'scope> Register<'scope> {
         open
     }
 
-    /// Completes those whose messages have to be taken, as they come; the error of the first that has one.
+    /// Completes those whose messages have to be taken, as they come, as long as nothing but truncated messages fails: the first error, and
+    /// whether that is so.
     #[cold]
-    pub(super) fn take(&mut self) -> Result<()> {
+    pub(super) fn take(&mut self) -> (Result<()>, bool) {
         let all = self.few.iter_mut().chain(&mut self.more);
         let taken = all.filter_map(|open| Some((open.as_ref()?.taken()?, open)));
         let (mut names, opens): (Vec<_>, Vec<_>) = taken.unzip();
-        let mut first = Ok(());
-        requests::take(&mut names, |_, ended| {
+        let (mut first, mut whole) = (Ok(()), true);
+        let waited = requests::take(&mut names, |_, ended| {
+            whole &= ended.as_ref().err().is_none_or(|error| error.code() == Code::Truncate);
             if first.is_ok() {
                 first = ended;
             }
+            whole
         });
         for (name, open) in names.iter().zip(opens) {
             if name.kind == 0 {
                 *open = None;
             }
         }
-        first
+        whole &= waited.is_ok();
+        (first.and(waited), whole)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Open<'scope>> {

@@ -77,33 +77,38 @@ def wait_all(requests):
     The first error is raised when all are over.
     """
     requests = list(requests)
-    received, first = [], _take(requests)
+    failed = _take(requests)
+    received, first = [], None
     for request in requests:
         try:
             received.append(request.wait())
-        except Error as error:
+            error = failed.get(request)
+        except Error as caught:
             received.append(None)
-            first = first or error
+            error = caught
+        first = first or error
     if first is not None:
         raise first
     return received
 
 
 def _take(requests):
-    """Completes those whose messages this process has to take, as they come: their senders may wait for that. The first error."""
-    left, first = [request for request in dict.fromkeys(requests) if request._is_taken and not request.done], None
+    """Completes those whose messages this process has to take, as they come: their senders may wait for that. The errors of those that failed."""
+    left, failed = [request for request in dict.fromkeys(requests) if request._is_taken and not request.done], {}
     while left:
-        failed = None
+        error = None
         try:
             wait_any(left)
-        except Error as error:
-            failed = error
-        before, left = len(left), [request for request in left if not request.done]
+        except Error as caught:
+            error = caught
+        over = [request for request in left if request.done]
         # Another thread has one, or the job has ended: that is told of each.
-        if len(left) == before:
+        if not over:
             break
-        first = first or failed
-    return first
+        if error is not None:
+            failed[over[0]] = error
+        left = [request for request in left if not request.done]
+    return failed
 
 
 def test_all(requests):
