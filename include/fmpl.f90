@@ -405,7 +405,8 @@ type, bind(C) :: fmpl_request
   !! @param rmai the index to receive on, or FMPL_TAG_ANY.
   !! @param comm the communicator.
   !! @param ier FMPL_SUCCESS, or: what fmpl_send and fmpl_recv return. Where the send is refused nothing has
-  !!     been received: in buffered mode it waits for room in the spool once a message has come.
+  !!     been received, unless the peer dies meanwhile or is this rank itself: in buffered mode it waits for
+  !!     room in the spool once a message has come.
   interface fmpl_sendrecv
     subroutine fmpl_sendrecv(sbuf, ssize, dst, smai, rbuf, rsize, src, rmai, comm, ier) bind(C, name="fmpl_sendrecv_")
       import :: c_int, c_int64_t, c_ptr, c_double

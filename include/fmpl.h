@@ -486,8 +486,9 @@ int fmpl_recv(void *buf, size_t size, int src, int mai, fmpl_comm comm);
  * @param[in] src the sender's rank, or FMPL_PROC_NULL.
  * @param[in] rmai the index to receive on, or FMPL_TAG_ANY.
  * @param[in] comm the communicator.
- * @return what fmpl_send and fmpl_recv return. Where the send is refused nothing has been received: in
- *     buffered mode it waits for room in the spool once a message has come.
+ * @return what fmpl_send and fmpl_recv return. Where the send is refused nothing has been received, unless
+ *     the peer dies meanwhile or is this rank itself: in buffered mode it waits for room in the spool once a
+ *     message has come.
  */
 int fmpl_sendrecv(const void *sbuf, size_t ssize, int dst, int smai, void *rbuf, size_t rsize, int src,
     int rmai, fmpl_comm comm);

@@ -401,8 +401,8 @@ calls! {
     /// * rmai: the index to receive on, or `FMPL_TAG_ANY`.
     /// * comm: the communicator.
     ///
-    /// Returns: what `fmpl_send` and `fmpl_recv` return. Where the send is refused nothing has been received: in buffered
-    /// mode it waits for room in the spool once a message has come.
+    /// Returns: what `fmpl_send` and `fmpl_recv` return. Where the send is refused nothing has been received, unless the peer
+    /// dies meanwhile or is this rank itself: in buffered mode it waits for room in the spool once a message has come.
     unsafe fn fmpl_sendrecv(
         sbuf: *const c_void, ssize: usize, dst: c_int, smai: c_int, rbuf: *mut c_void, rsize: usize, src: c_int,
         rmai: c_int, comm: fmpl_comm,
