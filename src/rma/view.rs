@@ -372,10 +372,23 @@ impl Rma {
             // SAFETY: as this rank has registered it, until the registration ends, which waits for the use. That nobody uses it in a way
             // that does not go together with others' is the program's business, as with any memory that ranks share.
             None => Some(unsafe { Room::known(addr as *mut u8, len) }),
-            Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.room(addr, len)),
+            Some(p) if life & Entry::SHARED != 0 => match p.region.heap() {
+                Some(heap) => heap.room(addr, len),
+                None => self.without_heap(p, view, what)?,
+            },
             Some(_) => None,
         };
         Ok(Place { view, addr, here })
+    }
+
+    /// A peer's shared memory is not mapped here: the peer is asked, unless it has said that it has none, or has it where that cannot be.
+    #[cold]
+    fn without_heap(&self, peer: &Peer, view: &View, what: &str) -> Result<Option<Room<'static>>> {
+        if peer.region.heap_base().is_some() {
+            return Ok(None);
+        }
+        let why = self.ep.break_off(view.world, "the address of its heap");
+        Err(self.peer_error(view.rank, &why, what))
     }
 
     /// What the table says about `len` bytes from an address on: the owner's address, and the entry's life.

@@ -2,8 +2,9 @@
 
 use crate::ranks::calls::*;
 use crate::ranks::damage::mapped;
-use crate::ranks::{Job, said};
+use crate::ranks::{Job, complaints, said};
 use fmpl::fabric::shm::region::{LANES_AT, SPOOL_AT};
+use fmpl::ffi::acp::*;
 use fmpl::lane::map::{LANE_STRIDE, RECORDS_AT};
 
 /// The first of so many words that has this value.
@@ -133,4 +134,30 @@ pub fn any_slots() {
         let outcome = Job::new(2, "damages its slots").env("SLOTS", slots).seconds(20).keep_going().outcome();
         assert!(said(&outcome, 0).contains("told"), "{slots}: {}", crate::ranks::story(&outcome));
     }
+}
+
+/// The header of rank 1's region says that its heap begins within a page, so that words that are aligned there would not be so for rank 0.
+pub fn damages_its_heap() {
+    init(4);
+    assert_eq!(acp_init(std::ptr::null_mut(), std::ptr::null_mut()), 0);
+    if rank() == 1 {
+        let header = mapped(1, 0).expect("the own region");
+        // SAFETY: the header; what is written there is what is tried.
+        unsafe { header.add(4).write_volatile(header.add(4).read_volatile() + 4) };
+        send(&[1], 0, 0);
+        let _ = try_recv(&mut [0], 0, 1);
+    } else {
+        recv(&mut [0], 1, 0);
+        acp_complete(acp_add8(acp_query_starter_ga(0), acp_query_starter_ga(1) + 64, 7, 0));
+        let text = last_error();
+        assert!(acp_errno() != 0 && text.contains("rank 1 has damaged the address of its heap"), "{text}");
+        println!("told");
+    }
+    // SAFETY: no memory; the two have parted.
+    unsafe { libc::_exit(0) };
+}
+
+pub fn heap() {
+    let outcome = Job::new(2, "damages its heap").seconds(20).keep_going().outcome();
+    assert!(said(&outcome, 0).contains("told"), "{}\n{}", crate::ranks::story(&outcome), complaints(&outcome));
 }

@@ -28,6 +28,7 @@ const TESTS: &[Test] = &[
     ("the_word_of_a_posting", aimed::posting),
     ("the_words_of_a_chain", aimed::chain),
     ("the_shape_of_a_ring", aimed::any_slots),
+    ("the_address_of_a_heap", aimed::heap),
     ("scribbled_records_harm_nobody_else", scene::seeds),
 ];
 
@@ -36,6 +37,7 @@ const BODIES: &[Body] = &[
     ("damages a posting", aimed::damages_a_posting),
     ("damages a chain", aimed::damages_a_chain),
     ("damages its slots", aimed::damages_its_slots),
+    ("damages its heap", aimed::damages_its_heap),
 ];
 
 fn main() {

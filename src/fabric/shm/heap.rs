@@ -328,8 +328,8 @@ fn within(window: &Mapping, place: u64, len: u64) -> Option<*mut u8> {
 }
 
 impl PeerRegion {
-    /// The peer's heap, mapped at the first call that finds one. `None`: it has none yet, or there was no room to map it; the
-    /// latter stays so, since other ways serve.
+    /// The peer's heap, mapped at the first call that finds one. `None`: it has none yet, or what it says of it cannot be, or there was no
+    /// room to map it; the latter stays so, since other ways serve.
     #[inline]
     pub fn heap(&self) -> Option<&HeapWindow> {
         match self.heap.get() {
@@ -355,13 +355,16 @@ impl PeerRegion {
         let _ = self.heap.set(Some(HeapWindow { owner_base: window.as_ptr() as u64, mapping: window.view() }));
     }
 
+    /// Where its owner has the heap. `None`: it has none, or says what cannot be: a window begins a page, so what is aligned there is so here.
+    pub fn heap_base(&self) -> Option<u64> {
+        // SYNC POINT: pairs with the release store in `Heap::window`.
+        let base = self.header().heap_base.load(Ordering::Acquire);
+        (base != 0 && base.is_multiple_of(page_size() as u64)).then_some(base)
+    }
+
     #[cold]
     fn map_heap(&self) -> Option<&HeapWindow> {
-        // SYNC POINT: pairs with the release store in `Heap::window`.
-        let owner_base = self.header().heap_base.load(Ordering::Acquire);
-        if owner_base == 0 {
-            return None;
-        }
+        let owner_base = self.heap_base()?;
         let len = self.header().heap_len.load(Ordering::Relaxed).min(WINDOW_MOST as u64) as usize;
         self.heap
             .get_or_init(|| self.map_apart(HEAP_AT, len).ok().map(|mapping| HeapWindow { owner_base, mapping }))
