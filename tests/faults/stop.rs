@@ -187,13 +187,36 @@ pub fn forked() {
     Job::new(2, "forks").run();
 }
 
+/// Where rank 1 says who it is, without meeting rank 0.
+fn note() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("fmpl-faults-child-{}", std::os::unix::process::parent_id()))
+}
+
+/// The process that has said so, and executes another program by now.
+fn executed() -> i32 {
+    loop {
+        let pid = std::fs::read_to_string(note()).ok().and_then(|text| text.strip_suffix('\n')?.parse().ok());
+        if let Some(pid) = pid
+            && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
+        {
+            std::fs::remove_file(note()).unwrap();
+            return pid;
+        }
+        sleep_ms(1);
+    }
+}
+
 /// Rank 1 ends, and has a forked child that lives on, with all its descriptors.
 pub fn leaves_a_child() {
     init(8);
     let mut got = [0; 8];
+    let ends = std::env::var("ENDS").unwrap();
+    let is_met = ends != "executes before they meet";
     if rank() == 0 {
-        let pid = hear_pid(1);
-        send(&got, 1, 0);
+        let pid = if is_met { hear_pid(1) } else { executed() };
+        if is_met {
+            send(&got, 1, 0);
+        }
         fails(try_recv(&mut got, 1, 1), PEER);
         println!("told");
         fails(try_finalize(), PEER);
@@ -201,14 +224,20 @@ pub fn leaves_a_child() {
         unsafe { libc::kill(pid, libc::SIGKILL) };
         return;
     }
-    tell_pid(0);
+    if is_met {
+        tell_pid(0);
+    }
     // SAFETY: the child makes one system call, until it is killed with the job.
     while unsafe { libc::fork() } == 0 {
         // SAFETY: as above.
         unsafe { libc::pause() };
     }
-    recv(&mut got, 0, 0);
-    if std::env::var("ENDS").unwrap() == "killed" {
+    if is_met {
+        recv(&mut got, 0, 0);
+    } else {
+        std::fs::write(note(), format!("{}\n", std::process::id())).unwrap();
+    }
+    if ends == "killed" {
         // SAFETY: no memory.
         unsafe { libc::raise(libc::SIGKILL) };
     }
@@ -217,7 +246,8 @@ pub fn leaves_a_child() {
 }
 
 pub fn child_left() {
-    for (nodes, ends) in [(1, "killed"), (1, "executes"), (2, "killed"), (2, "executes")] {
+    let unmet = (1, "executes before they meet");
+    for (nodes, ends) in [(1, "killed"), (1, "executes"), unmet, (2, "killed"), (2, "executes")] {
         let job =
             Job::new(2, "leaves a child").settings("FMPL_NETWORK=tcp").env("ENDS", ends).nodes(Nodes::Blocks(nodes));
         let outcome = job.seconds(40).keep_going().outcome();

@@ -18,6 +18,7 @@ use super::socket;
 use crate::base::atomics::Ordering;
 use crate::base::error::Code;
 use crate::base::system::epoll::{Epoll, Event};
+use crate::base::system::unshared::Unshared;
 use crate::base::system::{self, event, hear, tell};
 use crate::base::thread;
 
@@ -43,7 +44,8 @@ const LINE: u64 = 4 << 32;
 pub(super) struct Service {
     epoll: Epoll,
     wake: OwnedFd,
-    listener: OwnedFd,
+    /// A peer that finds nobody listening knows that this process is gone.
+    listener: Unshared<OwnedFd>,
     /// In a model: what the kernel has told the thread.
     #[cfg(loom)]
     news: crate::base::atomics::AtomicU32,
@@ -81,7 +83,7 @@ impl Service {
         let service = Service {
             epoll,
             wake,
-            listener,
+            listener: Unshared::new(listener),
             #[cfg(loom)]
             news: Default::default(),
         };
