@@ -35,13 +35,6 @@ pub fn cores() -> usize {
     all.max(1) as usize
 }
 
-/// Those of them that the ranks of this machine may use together: their launcher says it (`FMPL_CORES`), since a rank that is bound to one does
-/// not know the others.
-pub fn cores_of_ranks() -> usize {
-    let told = std::env::var("FMPL_CORES").ok().and_then(|text| text.parse().ok());
-    cores().min(told.filter(|n| *n > 0).unwrap_or(usize::MAX))
-}
-
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} family {} model {}", self.vendor, self.family, self.model)

@@ -84,7 +84,8 @@ impl Launch {
             }
         }
         if let Some(fd) = var("PMI_FD") {
-            return Launch::by_pmi(&fd, &var, node);
+            let cores = cores_told(&var);
+            return Launch::by_pmi(&fd, &var, node).map(|launch| Launch { cores, ..launch });
         }
         if pmix::is_offered(&var) {
             return Launch::by_pmix(node);
@@ -208,6 +209,13 @@ impl Launch {
         let (rank, size, ender) = (client.rank(), client.size(), Ender::Pmix(client.ender()));
         Launch::joined(Box::new(client), ender, rank, size, node, None)
     }
+}
+
+/// The cores that `fmpl run` has for its ranks of this machine (0: it does not know). Ranks that are started another way may have the variable
+/// from the job in which that was done, and each of a node another number: only the launch by a descriptor counts.
+fn cores_told(var: &impl Fn(&str) -> Option<String>) -> Option<usize> {
+    var("FMPL_RUN")?;
+    var("FMPL_CORES")?.parse().ok().filter(|n| *n > 0)
 }
 
 /// Takes the launcher's descriptor: the first time (`None`), or again after finalize, where the launcher allows it.

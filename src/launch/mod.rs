@@ -69,6 +69,7 @@ mod wire;
 use crate::base::error::{Code, Error, Result, error};
 use crate::base::key::{Key, random};
 use crate::base::lock::lock;
+use crate::base::processor;
 pub use bind::{cores, last_cache};
 pub use costs::Costs;
 use find::{DESCRIPTOR, Descriptor};
@@ -88,6 +89,8 @@ pub struct Launch {
     size: u32,
     node: Node,
     nodes: NodeMap,
+    /// Those that its launcher says its ranks here may use together.
+    cores: Option<usize>,
     way: Way,
     /// The thread of a job started by variables; after `way`, whose end it waits for.
     helper: Mutex<Option<join::Helper>>,
@@ -163,6 +166,7 @@ impl Launch {
             size: 1,
             node,
             nodes: NodeMap::one_node(1),
+            cores: None,
             way: Way::Alone(Mutex::default()),
             helper: Mutex::new(None),
             secret: None,
@@ -196,7 +200,7 @@ impl Launch {
             Some(s) => (Mutex::new(Some(s.helper)), Some(s.secret)),
             None => Default::default(),
         };
-        let mut launch = Launch { rank, size, node, nodes, way, helper, secret, ender };
+        let mut launch = Launch { rank, size, node, nodes, cores: None, way, helper, secret, ender };
         launch.nodes = launch.find_nodes()?;
         Ok(launch)
     }
@@ -286,6 +290,12 @@ impl Launch {
     /// The ranks on this node in ascending order, this one among them.
     pub fn local_ranks(&self) -> Vec<u32> {
         self.nodes.ranks_on(self.nodes.node_of(self.rank)).collect()
+    }
+
+    /// Cores that the ranks of this machine may use together. A rank that is bound to one does not know the others; its launcher does, if that is
+    /// `fmpl run`.
+    pub fn cores(&self) -> usize {
+        processor::cores().min(self.cores.unwrap_or(usize::MAX))
     }
 
     /// True when no launcher was found: a job of one.

@@ -195,7 +195,7 @@ impl Endpoint {
         if doorbell::register() {
             region.header().say_reached();
         }
-        let cores = crate::base::processor::cores_of_ranks();
+        let cores = launch.cores();
         let here = launch.local_ranks().len();
         let shares = share::shares(config.spread, here, config.any_slots);
         region.header().any_slots.store(config.any_slots as u32, Ordering::Release);

@@ -1,10 +1,10 @@
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use fmpl::base::system::cpus::CpuSet;
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, complaints, story};
+use crate::ranks::{Job, complaints, skipped, story};
 
 const LONG: usize = 2 << 20;
 
@@ -63,5 +63,28 @@ pub fn one_core() {
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && text.matches(", 1 cores, which they share; ").count() == 2, "{text}");
+    }
+}
+
+/// Ranks that are begun within a job of `fmpl run`, but not by it, may have its variables, and so may one of them only. They do not go by them.
+pub fn of_another_launcher() {
+    if fmpl::base::processor::cores() < 2 {
+        return skipped("this machine has one core");
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let ranks = ["0", "1"].map(|rank| {
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(std::env::current_exe().unwrap());
+        command.envs([("RANKS_BODY", "passes on"), ("FMPL_LOG", "info"), ("FMPL_RANK", rank), ("FMPL_SIZE", "2")]);
+        command.env("FMPL_ROOT", format!("127.0.0.1:{port}")).env("FMPL_SECRET", "0123456789abcdef");
+        if rank == "0" {
+            command.env("FMPL_RUN", "1").env("FMPL_CORES", "1");
+        }
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for rank in ranks {
+        let output = rank.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("2 of them, ") && !text.contains(", 1 cores"), "{text}");
     }
 }

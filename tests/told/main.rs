@@ -23,6 +23,7 @@ use ranks::{Body, Test};
 const TESTS: &[Test] = &[
     ("each_level_tells_its_own_and_what_is_above", levels::each_level),
     ("ranks_know_how_few_cores_they_have", levels::one_core),
+    ("ranks_of_another_launcher_do_not_go_by_fmpl_run", levels::of_another_launcher),
     ("messages_are_counted_by_way", counters::each_way),
     ("short_messages_are_not_queued_after_long_ones_crossed", counters::in_turn_again),
     ("messages_over_rdma_are_counted_by_way", counters::over_rdma),
