@@ -223,7 +223,7 @@ pub fn abort(code: i32) -> ! {
             stats::end(ep);
             ep.launch.abort(code)
         }
-        Err(_) => std::process::exit(launch::told(code)),
+        Err(_) => std::process::exit(launch::exit_code(code)),
     }
 }
 

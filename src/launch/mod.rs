@@ -398,7 +398,7 @@ impl Launch {
 
     /// Asks the launcher to end the whole job with this exit code; does not return.
     pub fn abort(&self, code: i32) -> ! {
-        let code = told(code);
+        let code = exit_code(code);
         if !self.is_alone() {
             // It knows its launcher best, and ends what is no rank of ours, too.
             if let Some(mpi) = mpi::active() {
@@ -444,7 +444,7 @@ impl Launch {
 }
 
 /// The exit code of an aborted job. The system keeps eight bits: a multiple of 256 would say that all went well.
-pub(crate) fn told(code: i32) -> i32 {
+pub(crate) fn exit_code(code: i32) -> i32 {
     if code != 0 && code & 0xff == 0 { 1 } else { code }
 }
 

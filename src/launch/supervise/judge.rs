@@ -1,7 +1,7 @@
 //! What follows for a job from what its ranks have done: which of them was the first that failed, and whose end is the effect of another's.
 
 use super::*;
-use crate::launch::told;
+use crate::launch::exit_code;
 
 /// A process that is killed lets go of its connections before its parent hears of its end: so much before, on a machine with much to do.
 const LATE: Duration = Duration::from_millis(500);
@@ -15,7 +15,7 @@ impl Supervisor {
                 News::Abort(rank, code) => {
                     self.report(format!("{} aborted the job with exit code {code}", self.who(rank)));
                     self.aborted |= self.code.is_none();
-                    self.code.get_or_insert(told(code) & 0xff);
+                    self.code.get_or_insert(exit_code(code) & 0xff);
                     self.end(Some(rank));
                 }
                 News::Garbage(rank, what) => {
