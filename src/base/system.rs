@@ -21,7 +21,7 @@ pub(crate) mod unshared;
 use core::ffi::{CStr, c_int};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -291,6 +291,10 @@ pub fn fifo(path: &CStr) -> Result<()> {
 pub fn temporary(begins: &str) -> Result<PathBuf> {
     let place = std::env::temp_dir();
     let failed = |e: Error| Error::new(e.kind(), format!("{}: {e}", place.display()));
+    if place.to_str().is_none() {
+        let why = "TMPDIR must be UTF-8, since ranks are told such places by settings, which are text";
+        return Err(failed(Error::new(ErrorKind::InvalidInput, why)));
+    }
     let name = place.join(format!("{begins}-XXXXXX"));
     let mut name = exec::text(name.as_os_str()).map_err(failed)?.into_bytes_with_nul();
     // SAFETY: a text with a NUL, whose last letters are replaced.

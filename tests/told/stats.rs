@@ -1,3 +1,5 @@
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -120,6 +122,11 @@ pub fn in_a_place_of_their_own() {
         "--launch-agent 'env -u' -H a",
     );
     assert!(code == 0 && text.contains("never joined the job"), "{code} {text}");
+    // Ranks are told it by a setting, which is text.
+    let no_text = place.join(OsStr::from_bytes(b"\xff"));
+    std::fs::create_dir(&no_text).unwrap();
+    let (code, text) = run(&no_text, "", "");
+    assert!(code == 1 && text.contains("TMPDIR must be UTF-8") && !text.contains("FMPL_STATS"), "{code} {text}");
     std::fs::remove_dir_all(&place).unwrap();
     let (code, text) = run(&place, "", "");
     assert!(code == 1 && text.contains(&format!("{}", place.display())), "{code} {text}");
