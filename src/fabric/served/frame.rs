@@ -35,7 +35,7 @@ pub(in crate::fabric) enum Kind {
     Append,
     /// What a read, a change or such a one wanted is behind it.
     Answer,
-    /// The request, and all before it, are over.
+    /// The request, and all before it, are over. (0: none is. It says nothing.)
     Over,
     /// The request was refused: it used a wrong key or address.
     Refused,
