@@ -3,7 +3,7 @@
 //! It is HMAC-SHA-256 (RFC 2104, FIPS 180-4) and the system's random numbers, by the crates `hmac`, `sha2` and `getrandom`, off every fast path. A
 //! secret is never used itself: a key is drawn from it and further keys are derived from that, in the manner of HKDF (RFC 5869), each for one
 //! purpose; from a derived key nobody finds the way back, nor to its siblings. Only what each datagram is checked by is SipHash-2-4 (Aumasson and
-//! Bernstein 2012), made for short messages, by the crate `siphasher`: a twentieth of the time.
+//! Bernstein 2012), made for short messages, by the crate `siphasher`.
 
 use super::error::{Code, Result, error};
 use hmac::{Hmac, KeyInit, Mac};

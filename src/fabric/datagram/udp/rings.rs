@@ -55,8 +55,8 @@ impl Rings {
     pub fn is_lively(&self, socket: &Arc<UdpSocket>) {
         *lock(&self.lively) = Arc::downgrade(socket);
     }
-    /// Where else is to be looked now, after something has come to the lively one, or nothing. Of each of these two there are few calls of the
-    /// system, and nobody waits for more than some turns.
+    /// Where else is to be looked in this turn, after something `came` to the lively one, or nothing: in few places at a time, since each is a
+    /// call of the system, and in all within some turns.
     pub fn turn(&self, came: bool) -> Option<Look> {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         match came {
