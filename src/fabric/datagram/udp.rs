@@ -302,10 +302,10 @@ impl Carrier for Udp {
         let mut buffers = lock(&self.buffers);
         let Some(rings) = self.rings.get() else { return buffers.receive(&self.socket, with) };
         let (mut more, mut look) = (false, Look::Everywhere);
-        if let Some(lively) = rings.lively() {
+        if let Some(lively) = buffers.lively.socket() {
             let came = buffers.receive(&lively, with);
             more = came.as_ref().is_ok_and(|more| *more);
-            match rings.turn(came.is_ok()) {
+            match buffers.lively.turn(came.is_ok()) {
                 Some(next) => look = next,
                 None => return Ok(more),
             }
@@ -313,7 +313,7 @@ impl Carrier for Udp {
         if look != Look::Shared {
             for socket in rings.with_something() {
                 more |= buffers.receive(&socket, with).unwrap_or(false);
-                rings.is_lively(&socket);
+                buffers.lively.is(&socket);
             }
         }
         if look != Look::Rings {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
+use super::rings::Lively;
 use crate::base::system::calls::blank;
 use crate::fabric::datagram::carrier::{GROUPED, Long, Taker};
 use crate::fabric::datagram::packet::{HEAD_OF_LONG, of_long_write};
@@ -32,6 +33,7 @@ pub(super) struct Buffers {
     /// How often it is still to be looked where the next belongs; and whether there was memory where that could not be received.
     looks: u32,
     fails: bool,
+    pub lively: Lively,
 }
 
 // SAFETY: what the pointers are to is the structure's own.
@@ -47,7 +49,7 @@ impl Buffers {
         for (message, part) in messages.iter_mut().zip(&parts) {
             (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (std::ptr::from_ref(part).cast_mut(), 1);
         }
-        Buffers { bytes, _parts: parts, control, messages, looks: 0, fails: false }
+        Buffers { bytes, _parts: parts, control, messages, looks: 0, fails: false, lively: Lively::default() }
     }
 
     /// Bytes that it takes.

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::{has_groups, room_of, set_room, spot};
@@ -15,7 +14,7 @@ use crate::fabric::datagram::carrier::{OVERHEAD, Ring, SLOTS, SLOTS_BESIDE, Spot
 
 /// Rings that are asked at a time what has come.
 const AT_A_TIME: usize = 16;
-/// So often as something comes to the ring to which it came last, the others are looked at once.
+/// So often as something comes to the lively ring, the others are looked at once.
 const TURNS: u32 = 4;
 
 /// All of a process.
@@ -23,17 +22,43 @@ const TURNS: u32 = 4;
 pub(super) struct Rings {
     ready: Epoll,
     all: Mutex<All>,
-    /// To which something has come last.
-    lively: Mutex<Weak<UdpSocket>>,
-    turns: AtomicU32,
 }
 
-/// Where is looked at a turn, behind the ring to which something has come last.
+/// The ring to which something has come last, where the next may well come. Of who receives.
+#[derive(Default)]
+pub(super) struct Lively {
+    socket: Weak<UdpSocket>,
+    turns: u32,
+}
+
+/// Where is looked in a turn, behind the lively ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Rings,
     Shared,
     Everywhere,
+}
+
+impl Lively {
+    /// It, if there is one.
+    pub fn socket(&self) -> Option<Arc<UdpSocket>> {
+        self.socket.upgrade()
+    }
+    /// Something has come to this one.
+    pub fn is(&mut self, socket: &Arc<UdpSocket>) {
+        self.socket = Arc::downgrade(socket);
+    }
+    /// Where else is to be looked in this turn, after something `came` to it, or nothing: in few places at a time, since each is a call of the
+    /// system, and in all within some turns.
+    pub fn turn(&mut self, came: bool) -> Option<Look> {
+        let turn = self.turns;
+        self.turns = turn.wrapping_add(1);
+        match came {
+            true => turn.is_multiple_of(TURNS).then_some(Look::Everywhere),
+            false if turn.is_multiple_of(2) => Some(Look::Rings),
+            false => Some(Look::Shared),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -46,24 +71,7 @@ impl Rings {
     /// None yet.
     pub fn new() -> Result<Arc<Rings>> {
         let ready = Epoll::new().map_err(|_| Error::system("a descriptor for rings of datagrams (epoll)"))?;
-        Ok(Arc::new(Rings { ready, all: Mutex::default(), lively: Mutex::default(), turns: AtomicU32::new(0) }))
-    }
-    /// The one to which something has come last, if there is one: the next may well come there.
-    pub fn lively(&self) -> Option<Arc<UdpSocket>> {
-        lock(&self.lively).upgrade()
-    }
-    pub fn is_lively(&self, socket: &Arc<UdpSocket>) {
-        *lock(&self.lively) = Arc::downgrade(socket);
-    }
-    /// Where else is to be looked in this turn, after something `came` to the lively one, or nothing: in few places at a time, since each is a
-    /// call of the system, and in all within some turns.
-    pub fn turn(&self, came: bool) -> Option<Look> {
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        match came {
-            true => turn.is_multiple_of(TURNS).then_some(Look::Everywhere),
-            false if turn.is_multiple_of(2) => Some(Look::Rings),
-            false => Some(Look::Shared),
-        }
+        Ok(Arc::new(Rings { ready, all: Mutex::default() }))
     }
     /// Is readable when something has come to one of them.
     pub fn fd(&self) -> std::os::fd::RawFd {
