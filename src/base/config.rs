@@ -172,7 +172,7 @@ impl TuningFile {
     }
 }
 
-/// Names that begin with `FMPL_` and are set by the launcher, not by users.
+/// Names that begin with `FMPL_` and are set by the launcher, not by users: each rank's or node's own, or secret.
 pub static LAUNCHER_NAMES: &[&str] =
     &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_RUN", "FMPL_CORES"];
 

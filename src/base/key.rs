@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn known_answers() {
-        // FIPS 180-4's example, RFC 4231's second case, and the one in SipHash's paper: that these are what they should be, not that the crates are right.
+        // FIPS 180-4's example, RFC 4231's second case, and the one in SipHash's paper: that these are SHA-256, HMAC and SipHash, not that the
+        // crates are right.
         assert_eq!(digest(b"abc")[..4], [0xba, 0x78, 0x16, 0xbf]);
         let mut mac = Hmac::<Sha256>::new_from_slice(b"Jefe").unwrap();
         mac.update(b"what do ya want for nothing?");

@@ -261,17 +261,17 @@ pub fn wait_any(requests: &mut [Request]) -> Result<Option<Ended>> {
 pub fn wait_some(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
     let Some((first, ended)) = wait_any(requests)? else { return Ok(()) };
     told(first, &ended);
-    let behind = requests.iter_mut().enumerate().skip(first + 1).filter(|(_, request)| request.kind != 0);
-    behind.fold(ended, |first, (at, request)| match request.complete(false) {
-        Ok(false) => first,
-        // Another thread has it.
-        Err(error) if error.code() == Code::Busy => first,
-        ended => {
-            let ended = ended.map(|_| ());
-            told(at, &ended);
-            first.and(ended)
+    let (behind, mut outcome) = (first + 1, ended);
+    let _ = test_all(&mut requests[behind..], |at, ended| {
+        // Another thread has it otherwise.
+        if !ended.as_ref().is_err_and(|error| error.code() == Code::Busy) {
+            told(behind + at, ended);
+            if outcome.is_ok() {
+                outcome = ended.clone();
+            }
         }
-    })
+    });
+    outcome
 }
 
 fn scene(requests: &[Request]) -> Result<Several> {

@@ -4,6 +4,7 @@ use super::OUTPUT_WINDOW;
 use super::branches::{Branches, SSH, is_here};
 use super::words::{Agent, Down, Plan, Post, Up};
 use crate::base::config::Config;
+use crate::base::config::LAUNCHER_NAMES;
 use crate::launch::crew::News;
 use crate::launch::embedded::{Launcher, Output, Refused};
 use crate::launch::relay::{Lines, Sink, Typing};
@@ -54,10 +55,6 @@ pub(in crate::launch) enum Said {
     Text(String),
     Lost(RangeInclusive<usize>, String),
 }
-
-/// Variables of ours that are not the job's: they are each rank's or node's own, or secret.
-const NOT_HANDED_ON: [&str; 8] =
-    ["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_NODE", "FMPL_RUN", "FMPL_CORES"];
 
 /// What each machine does, in the order of the hosts; those without ranks do nothing.
 pub(in crate::launch) fn posts(l: &Launcher) -> Vec<Post> {
@@ -335,7 +332,7 @@ fn plan(l: &Launcher, posts: &[Post], size: u32, mapping: String) -> Result<Plan
     let full =
         |dir: &Path| std::path::absolute(dir).map_err(|e| Refused { code: 2, text: format!("{}: {e}", dir.display()) });
     let own = std::env::vars_os()
-        .filter(|(name, _)| name.to_str().is_some_and(|n| n.starts_with("FMPL_") && !NOT_HANDED_ON.contains(&n)));
+        .filter(|(name, _)| name.to_str().is_some_and(|n| n.starts_with("FMPL_") && !LAUNCHER_NAMES.contains(&n)));
     let mut programs = l.programs.clone();
     for program in &mut programs {
         program.wdir = program.wdir.as_deref().map(full).transpose()?;
